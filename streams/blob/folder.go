@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +155,8 @@ type folderWriter struct {
 	ctx    context.Context // ends when the blob is abandoned
 	folder *folder
 	path   string
-	absent bool // fail if the blob exists
+	absent bool  // fail if the blob exists
+	failed error // of Write
 }
 
 // NewTypedWriter starts to write a blob.
@@ -173,14 +175,24 @@ func (f *folder) NewTypedWriter(ctx context.Context, key, _ string, opts *driver
 	if err != nil {
 		return nil, err
 	}
-	return &folderWriter{file, ctx, f, path, opts.IfNotExist}, nil
+	return &folderWriter{File: file, ctx: ctx, folder: f, path: path, absent: opts.IfNotExist}, nil
 }
 
-// Close gives the file the blob's name, unless the context has ended. It syncs the file before and the folders
+// Write implements driver.Writer.
+func (w *folderWriter) Write(p []byte) (int, error) {
+	n, err := w.File.Write(p)
+	if err != nil {
+		w.failed = err
+	}
+	return n, err
+}
+
+// Close gives the file the blob's name, unless the context has ended or a write has failed: gocloud also closes a writer that has failed,
+// and a file that was cut off by a full disk would replace the blob. It syncs the file before and the folders
 // above it after the rename: in any other order a power cut could leave the name without the content.
 func (w *folderWriter) Close() error {
 	defer os.Remove(w.Name()) // does nothing after a successful rename
-	err := w.ctx.Err()
+	err := cmp.Or(w.failed, w.ctx.Err())
 	if err == nil {
 		err = w.folder.sync(w.File)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gocloud.dev/blob"
+	"gocloud.dev/blob/driver"
 )
 
 func openTest(t *testing.T, url string) *blob.Bucket {
@@ -211,4 +212,61 @@ func TestWhatIsCalledTemporary(t *testing.T) {
 			t.Errorf("%q is taken for temporary", key)
 		}
 	}
+}
+
+// TestAFailedWriteKeepsTheBlob: a write that fails, such as one on a full disk, neither replaces the blob nor leaves a temporary file.
+func TestAFailedWriteKeepsTheBlob(t *testing.T) {
+	root := t.TempDir()
+	f, err := newFolder(root, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := &fullFolder{f, false}
+	b := blob.NewBucket(full)
+	t.Cleanup(func() { b.Close() })
+	s := NewStore(b)
+	for _, key := range []string{"witness", "new"} {
+		full.full = false
+		if key == "witness" {
+			if err := s.Write(t.Context(), key, []byte("good"), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full.full = true
+		if err := s.Write(t.Context(), key, []byte("better"), time.Minute); err == nil {
+			t.Errorf("%s: a write to a full disk succeeded", key)
+		}
+		if created, err := s.Create(t.Context(), key+"-created", []byte("better"), time.Minute); err == nil || created {
+			t.Errorf("%s: a full disk has got another blob", key)
+		}
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v, %v", entries, err)
+	}
+	if content, err := os.ReadFile(filepath.Join(root, "witness")); err != nil || string(content) != "good" {
+		t.Errorf("the blob is now %q, %v", content, err)
+	}
+}
+
+// fullFolder is a folder on a disk that may be full.
+type fullFolder struct {
+	*folder
+	full bool
+}
+
+// NewTypedWriter returns a writer whose writes fail if the disk is full.
+func (f *fullFolder) NewTypedWriter(ctx context.Context, key, contentType string, opts *driver.WriterOptions) (driver.Writer, error) {
+	w, err := f.folder.NewTypedWriter(ctx, key, contentType, opts)
+	if err != nil || !f.full {
+		return w, err
+	}
+	named := w.(*folderWriter)
+	readOnly, err := os.Open(named.Name())
+	if err != nil {
+		return nil, err
+	}
+	named.File.Close()
+	named.File = readOnly
+	return named, nil
 }

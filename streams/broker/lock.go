@@ -53,6 +53,26 @@ func LockFolder(dir string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
+// FolderLocked reports whether a process has locked the folder. A LockFolder at the same time may fail if none has.
+func FolderLocked(dir string) (bool, error) {
+	file, err := os.Open(filepath.Join(dir, "lock"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return false, nil
+}
+
 // Unlock releases the folder.
 func (l *Lock) Unlock() error { return l.file.Close() }
 

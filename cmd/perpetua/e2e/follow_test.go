@@ -324,6 +324,91 @@ func TestFollowAnArchive(t *testing.T) {
 	})
 }
 
+// TestFollowATrimmedCopy: a follower of an archive deletes from its own broker what the archive has and nothing needs. It answers as
+// before, also after a start that reads the log from its genesis on, and gets what the archive gets later.
+func TestFollowATrimmedCopy(t *testing.T) {
+	t.Parallel()
+	short := []string{archiveRange + "=32", segmentBytes + "=8192"}
+	v := newVenue(t)
+	v.env = append(v.env, short...)
+	v.start()
+	t.Cleanup(v.stop)
+	v.fund("1000000", "ANNA", "BEN")
+	dir := t.TempDir()
+	key, bucket := filepath.Join(dir, "key"), "file://"+filepath.Join(dir, "archive")
+	if err := os.WriteFile(key, []byte(base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := ""
+	trade := func() {
+		t.Helper()
+		for range 30 {
+			at = v.trade("0.2")
+		}
+		v.tool("log", "archive", "--to", bucket, "--key-file", key)
+	}
+	trade()
+	f := newVenue(t)
+	f.keepLog()
+	f.prefix, f.env = v.prefix, append(f.env, short...)
+	f.verb, f.args = "follow", []string{"--archive-url", bucket, "--archive-key-file", key, "--archive-every", "1s", "--snapshot-records", "10",
+		"--snapshot-interval", "1s", "--trim-after", "0s"}
+	base := func() (sequence int64) {
+		files, err := filepath.Glob(filepath.Join(f.dir, "kafka", "partitions", "*trading*", "trim.json"))
+		if err != nil || len(files) != 1 {
+			return 0
+		}
+		var trim struct {
+			Base struct {
+				Sequence int64 `json:"sequence"`
+			} `json:"base"`
+		}
+		text, err := os.ReadFile(files[0])
+		if err == nil {
+			err = json.Unmarshal(text, &trim)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return trim.Base.Sequence
+	}
+	same := func() {
+		t.Helper()
+		f.borrow(v)
+		f.insist(200, func() answer {
+			return f.do("broker-a", http.MethodGet, "/v1/customers/BEN/positions", nil, "X-Min-Log-Position", at)
+		})
+		for user, paths := range bothPaths() {
+			for _, path := range paths {
+				f.equals(v, at, user, path)
+			}
+		}
+		f.sameRows(v)
+	}
+	f.start()
+	t.Cleanup(f.stop)
+	same()
+	trade()
+	same()
+	waitFor(t, "the follower to trim its log", func() bool { return base() > 0 })
+	first := base()
+
+	f.stop()
+	f.refused("--archive-key-file names the key", "doctor", "--archive-url", bucket)
+	if out := f.tool("doctor", "--archive-url", bucket, "--archive-key-file", key); !strings.Contains(out, "records that were trimmed from the log") {
+		t.Errorf("doctor said\n%s", out)
+	}
+	if out := f.tool("log", "--journal", "trading", "--archive-url", bucket, "--archive-key-file", key); !strings.HasPrefix(out, `{"sequence":0,`) {
+		t.Errorf("the log begins with %.200s", out)
+	}
+	f.args = append(f.args, "--rules")
+	f.start()
+	same()
+	trade()
+	same()
+	waitFor(t, "the follower to trim its log again", func() bool { return base() > first })
+}
+
 // TestFollowRefusesAnotherHistory kills a follower, and starts it with brokers that hold another history: it shows nothing of that one,
 // and says so.
 func TestFollowRefusesAnotherHistory(t *testing.T) {

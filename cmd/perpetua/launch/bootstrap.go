@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
@@ -30,7 +31,7 @@ func Bootstrap(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	path := m.folder.Path("users.json")
+	path := m.folder.Path(local.UsersFile)
 	at, err := m.bootstrap(ctx, !served, path)
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func Cluster(ctx context.Context, args []string, std settings.IO) error {
 	if t.env, err = envFiles(envDir); err != nil {
 		return err
 	}
-	return t.run(ctx)
+	return unlessStopped(ctx, t.log, t.run(ctx))
 }
 
 // together is a set of nodes and their shared resources.
@@ -87,7 +87,7 @@ type clusterFile struct {
 }
 
 func (t *together) run(ctx context.Context) (err error) {
-	folder, err := local.OpenFolderSoon(ctx, t.settings.Data, t.log)
+	folder, err := local.OpenFolderSoon(ctx, t.settings.Data, t.log, (*local.Folder).CheckVenue)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local
 	s := *t.settings
 	s.Demo.On = t.settings.Demo.On && t.settings.Source("demo") != "default"
 	m := &member{settings: &s, journals: t.journals, log: t.log, folder: folder, id: "cluster"}
-	path := folder.Path("users.json")
+	path := folder.Path(local.UsersFile)
 	at, err := m.bootstrap(ctx, false, path)
 	if err != nil {
 		return nil, err

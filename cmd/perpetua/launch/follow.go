@@ -35,7 +35,7 @@ func Follow(newModel func() verify.Model) func(ctx context.Context, args []strin
 		if err := f.parse(args, newModel); err != nil {
 			return err
 		}
-		return f.run(ctx)
+		return unlessStopped(ctx, f.log, f.run(ctx))
 	}
 }
 
@@ -53,11 +53,9 @@ type follow struct {
 
 func (f *follow) parse(args []string, newModel func() verify.Model) (err error) {
 	var model bool
-	var key string
 	f.settings, err = settings.Parse("follow", args, f.std, func(fs *flag.FlagSet) {
 		fs.StringVar(&f.following.Venue, "venue-url", "", "URL of the venue, which the answer to a refused request names")
 		fs.BoolVar(&model, "rules", false, "check the journal trading against a second model of the rules too; each start then reads the log from its genesis on")
-		fs.StringVar(&key, "archive-key-file", "", "file with the key to which log archive --key-file has sealed the archive of --archive-url")
 		fs.Func("tlog-key", "`KEY` of the venue's transparency log of trading, from GET /tlog/trading/0/key, or the list of its keys from /tlog/trading/0/keys; the node then compares the checkpoints of this log (default: it compares none)", func(key string) error {
 			f.signed.key, f.signed.given = key, true
 			return nil
@@ -71,7 +69,7 @@ func (f *follow) parse(args []string, newModel func() verify.Model) (err error) 
 	if err != nil {
 		return err
 	}
-	if key != "" {
+	if key := f.settings.Stores.ArchiveKey; key != "" {
 		if f.following.Archive, err = settings.ReadKey("archive-key-file", key); err != nil {
 			return err
 		}
@@ -118,7 +116,7 @@ func (f *follow) check() error {
 
 func (f *follow) run(ctx context.Context) (err error) {
 	s := f.settings
-	folder, err := local.OpenFolderSoon(ctx, s.Data, f.log)
+	folder, err := local.OpenFolderSoon(ctx, s.Data, f.log, (*local.Folder).CheckFollower)
 	if err != nil {
 		return err
 	}
@@ -156,7 +154,7 @@ func (f *follow) run(ctx context.Context) (err error) {
 	n, err := node.Open(ctx, node.Config{Settings: s, Journals: f.journals, Logger: f.log, ID: id, Alone: true,
 		Roles:   node.Roles{API: true, Projector: true, Live: true, History: true},
 		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box.Foreign(),
-		Services: services.Err, Follow: &f.following})
+		Services: services.Err, Trimmer: services.Trimmer(), Follow: &f.following})
 	if err != nil {
 		return err
 	}
@@ -200,7 +198,6 @@ func (f *follow) openSource(ctx context.Context, services *local.Services) (done
 	f.source = &archiveSource{client: client, store: store, settings: s, box: f.following.Archive, journals: f.journals, every: f.every,
 		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
 	f.following.Faults = append(f.following.Faults, f.source.Fault)
-	f.following.Archive = nil // the topics hold all of it
 	return func() { closeStore(); client.Close() }, nil
 }
 
@@ -221,7 +218,7 @@ func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, servic
 	if f.source == nil {
 		close(begun)
 	} else {
-		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) })) })
+		g.Go(func() error { return f.source.run(ctx, sync.OnceFunc(func() { close(begun) }), n.TrimCopy) })
 	}
 	g.Go(func() error { return f.signed.run(ctx, n.Verified, n.AlarmOfFollower) })
 	g.Go(func() error {

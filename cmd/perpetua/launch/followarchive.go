@@ -40,8 +40,9 @@ func (a *archiveSource) Fault() string {
 }
 
 // run copies what the archive gets until the context ends. begun is called after the first time that all journals were copied, and
-// also if the archive contradicts the topics.
-func (a *archiveSource) run(ctx context.Context, begun func()) error {
+// also if the archive contradicts the topics. run calls trim after each copy, and not during one:
+// a copy compares the topics with the archive.
+func (a *archiveSource) run(ctx context.Context, begun func(), trim func(context.Context)) error {
 	var since time.Time
 	for {
 		err := a.copy(ctx)
@@ -53,6 +54,7 @@ func (a *archiveSource) run(ctx context.Context, begun func()) error {
 			since = time.Time{}
 			a.fault.Store(nil)
 			begun()
+			trim(ctx)
 		case errors.As(err, &conflict):
 			a.client.AlarmOfVerifier(conflict.Journal, err)
 			text := fmt.Sprintf("%s: the archive contradicts what this node has read of it, at record %d", conflict.Journal, conflict.Sequence)

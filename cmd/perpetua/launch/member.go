@@ -34,7 +34,7 @@ func joinCluster(ctx context.Context, command string, args []string, std setting
 	if err != nil {
 		return nil, err
 	}
-	folder, err := local.OpenFolderSoon(ctx, s.Data, log)
+	folder, err := local.OpenFolderSoon(ctx, s.Data, log, (*local.Folder).CheckVenue)
 	if err != nil {
 		return nil, err
 	}

@@ -25,18 +25,27 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	for _, doubt := range s.Doubtful() {
 		log.Warn("a setting is not what it seems to be", "error", doubt)
 	}
-	if wrong := node.CheckSettings(s); len(wrong) > 0 {
+	wrong := node.CheckSettings(s)
+	if command != "follow" && s.Stores.ArchiveKey != "" {
+		wrong = append(wrong, settings.Usagef("--archive-key-file is for readers outside the venue, which reads its archive with the master key"))
+	}
+	if len(wrong) > 0 {
 		return settings.Usagef("%s", strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 	}
 	return nil
 }
 
-const (
-	// keyIDFile is the file of the data folder with the id of the master key that sealed the embedded log.
-	keyIDFile = "master-key-id"
-	// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
-	lookWithin = 10 * time.Second
-)
+// unlessStopped returns nil if a stop of the process has ended the start of a node. It logs the error of that start.
+func unlessStopped(ctx context.Context, log *slog.Logger, err error) error {
+	if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped before the start was complete", "error", err)
+	return nil
+}
+
+// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
+const lookWithin = 10 * time.Second
 
 // prepare checks the ports, the bucket and the master key, and Kafka and Postgres if the settings name them. It runs before the
 // embedded broker and Postgres are started.
@@ -123,7 +132,7 @@ func sealedWith(s *settings.Settings, folder *local.Folder) (string, error) {
 	if _, err := os.Stat(folder.Path("kafka")); err != nil {
 		return "", nil // the log will be new
 	}
-	id, err := os.ReadFile(folder.Path(keyIDFile))
+	id, err := os.ReadFile(folder.Path(local.KeyIDFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}
@@ -135,5 +144,5 @@ func noteKey(folder *local.Folder, embedded bool, box *seal.Box) error {
 	if !embedded {
 		return nil
 	}
-	return folder.Keep(keyIDFile, box.KeyID()+"\n")
+	return folder.Keep(local.KeyIDFile, box.KeyID()+"\n")
 }

@@ -38,7 +38,8 @@ func Run(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	return advise((&program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + operation.NewID().String(), log: log, out: std.Out}).run(ctx))
+	p := &program{settings: s, journals: journals.All(), seed: seed, agent: "perpetua-demo/" + operation.NewID().String(), log: log, out: std.Out}
+	return advise(unlessStopped(ctx, log, p.run(ctx)))
 }
 
 // program is `perpetua run`: the embedded services, the node on them, and the first users and instruments.
@@ -57,7 +58,7 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := local.OpenFolderSoon(ctx, p.settings.Data, p.log)
+	folder, err := local.OpenFolderSoon(ctx, p.settings.Data, p.log, (*local.Folder).CheckVenue)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		return nil, err
 	}
 	seeds := seeder{n, p.settings.Demo.On}
-	users, err := seeds.seed(ctx, folder.Path("users.json"))
+	users, err := seeds.seed(ctx, folder.Path(local.UsersFile))
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	if err := node.CheckPorts(ctx, m.settings); err != nil {
-		return err
+		return unlessStopped(ctx, m.log, err)
 	}
 	runJSON := m.folder.Path("run.json")
 	if err := local.RemoveRunFile(runJSON); err != nil {
@@ -39,7 +39,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 	}
 	n, err := m.open(ctx, chosen, false)
 	if err != nil {
-		return err
+		return unlessStopped(ctx, m.log, err)
 	}
 	defer n.Close()
 	err = n.RunUntil(ctx, func(ctx context.Context) error {
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, args []string, std settings.IO) error {
 		n.Logger.Info("ready", "url", n.URL(), "roles", m.settings.Roles)
 		return local.WriteRunFile(runJSON, runFileOf(n, m.settings))
 	})
-	return advise(errors.Join(err, local.RemoveRunFile(runJSON)))
+	return advise(errors.Join(unlessStopped(ctx, m.log, err), local.RemoveRunFile(runJSON)))
 }
 
 // runFileOf returns the run.json of a node. It omits the users and the database's password.

@@ -25,9 +25,16 @@ type Folder struct {
 func OpenFolder(dir string) (*Folder, error) { return openFolder(dir, broker.LockFolder) }
 
 // OpenFolderSoon is OpenFolder for the start of a node. It waits for a few seconds for another process to unlock the
-// folder: one that was killed may still be ending.
-func OpenFolderSoon(ctx context.Context, dir string, log *slog.Logger) (*Folder, error) {
-	return openFolder(dir, func(dir string) (*broker.Lock, error) { return broker.LockFolderSoon(ctx, dir, log) })
+// folder: one that was killed may still be ending. The kind is CheckVenue or CheckFollower; its error is returned.
+func OpenFolderSoon(ctx context.Context, dir string, log *slog.Logger, kind func(*Folder) error) (*Folder, error) {
+	d, err := openFolder(dir, func(dir string) (*broker.Lock, error) { return broker.LockFolderSoon(ctx, dir, log) })
+	if err != nil {
+		return nil, err
+	}
+	if err := kind(d); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 func openFolder(dir string, locked func(dir string) (*broker.Lock, error)) (*Folder, error) {
@@ -77,6 +84,12 @@ func (d *Folder) Keep(name, content string) error {
 	return writeWhole(d.Path(name), []byte(content), 0o644)
 }
 
+// Files of the data folder of a venue.
+const (
+	UsersFile = "users.json"    // the first users and their passwords
+	KeyIDFile = "master-key-id" // the id of the master key that sealed the embedded log
+)
+
 // followsFile is the file in the folder of a follower that says what it follows, also while it does not run.
 const followsFile = "follows"
 
@@ -100,6 +113,36 @@ func (d *Folder) Follows() string {
 	}
 	stored, _ := os.ReadFile(d.Path(followsFile))
 	return strings.TrimSpace(string(stored))
+}
+
+// CheckVenue returns an error if the folder is that of a follower. A node of a venue must not use its database, keys, and log.
+func (d *Folder) CheckVenue() error {
+	source := d.Follows()
+	if source == "" {
+		return nil
+	}
+	text := fmt.Sprintf("the folder %s is that of a node that follows a venue: start perpetua follow on it, or name another folder with --data", d.Dir)
+	if source == FollowsArchive {
+		text += "; perpetua log copy --from " + d.Dir + " --to FOLDER copies its log for a venue"
+	}
+	return errors.New(text)
+}
+
+// CheckFollower returns an error if the folder is that of a venue. A follower must not use its database, bucket, and keys.
+func (d *Folder) CheckFollower() error {
+	if d.Follows() != "" {
+		return nil
+	}
+	for _, name := range []string{UsersFile, KeyIDFile, filepath.Join("keys", "fence")} {
+		_, err := os.Stat(d.Path(name))
+		if err == nil {
+			return fmt.Errorf("the folder %s is that of a venue, as %s in it shows: name another folder for the follower with --data", d.Dir, name)
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return nil
 }
 
 // writeWhole writes a file atomically: after a crash it exists whole or not at all.

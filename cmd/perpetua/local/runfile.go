@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/perpetua-exchange/perpetua/streams/broker"
 )
 
 // RunFile is the content of DIR/run.json: it describes the node that runs on the folder, for scripts.
@@ -37,8 +40,9 @@ func WriteRunFile(path string, r any) error {
 	return writeWhole(path, append(content, '\n'), 0o600)
 }
 
-// ReadRunFile returns the run.json of a live process; ok is false if there is none. Older versions of `perpetua
-// cluster` wrote a list of REST addresses: ReadRunFile returns the first.
+// ReadRunFile returns the run.json of a live process that has locked the folder of the file; ok is false if there is none. In a
+// copy of a folder, run.json describes the process on the original. Older versions of `perpetua cluster` wrote a list of REST
+// addresses: ReadRunFile returns the first.
 func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -63,6 +67,10 @@ func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	}
 	if r.PID <= 0 || errors.Is(syscall.Kill(r.PID, 0), syscall.ESRCH) {
 		return RunFile{}, false, nil // left by a killed process
+	}
+	locked, err := broker.FolderLocked(filepath.Dir(path))
+	if err != nil || !locked {
+		return RunFile{}, false, err
 	}
 	return r, true, nil
 }

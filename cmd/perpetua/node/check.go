@@ -36,6 +36,10 @@ func CheckSettings(s *settings.Settings) (wrong []error) {
 	}
 	_, err = s.KafkaTLSConfig()
 	check(err)
+	if s.Stores.ArchiveKey != "" {
+		_, err = settings.ReadKey("archive-key-file", s.Stores.ArchiveKey)
+		check(err)
+	}
 	if s.Peer.Listen != "" {
 		check(checkAddress("--peer-listen", s.Peer.Listen))
 	}

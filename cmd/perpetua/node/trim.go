@@ -74,20 +74,40 @@ func (n *Node) trimLogs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := n.trimming()
 	for {
 		select { // first: a node that starts has other work
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(trimEvery):
 		}
-		for _, f := range n.followers {
-			log := n.Logger.With("part", "trim", "journal", f.Name())
-			for more := true; more; {
-				report, err := t.Run(ctx, f.Journal, trim.Policy{After: p.After, Quorum: p.Quorum}, true, nil)
-				logTrim(ctx, log, report, err)
-				more = err == nil && report.Trimmed() && ctx.Err() == nil
-			}
+		n.trimOnce(ctx, n.trimming(), trim.Policy{After: p.After, Quorum: p.Quorum})
+	}
+}
+
+// TrimCopy trims the logs of a node that copies the archive of a venue to its own broker, if the settings have a node trim. The caller
+// MUST NOT copy at the same time, because a copy compares the archive with the topics. Errors are logged. Only the venue has the
+// cosignatures that a quorum asks for, and it has them before it trims its own log.
+func (n *Node) TrimCopy(ctx context.Context) {
+	p, err := n.Settings.TrimPolicy()
+	if err != nil || !p.Auto {
+		return
+	}
+	t := n.trimming()
+	t.Witnesses = nil
+	t.Archive = func(name string) archive.Config {
+		return n.Settings.ArchiveConfig(n.stores.archive, n.Follow.Archive, name, 0)
+	}
+	n.trimOnce(ctx, t, trim.Policy{After: p.After})
+}
+
+// trimOnce trims the logs as far as they may be trimmed now.
+func (n *Node) trimOnce(ctx context.Context, t journals.Trimming, p trim.Policy) {
+	for _, f := range n.followers {
+		log := n.Logger.With("part", "trim", "journal", f.Name())
+		for more := true; more; {
+			report, err := t.Run(ctx, f.Journal, p, true, nil)
+			logTrim(ctx, log, report, err)
+			more = err == nil && report.Trimmed() && ctx.Err() == nil
 		}
 	}
 }

@@ -305,6 +305,14 @@ func TestCommandOnFolder(t *testing.T) {
 	if err := local.WriteRunFile(filepath.Join(dir, "run.json"), run); err != nil {
 		t.Fatal(err)
 	}
+	if err := call("brokers", "list"); err == nil || !strings.Contains(err.Error(), "nothing runs on the data folder") {
+		t.Errorf("on the copy of the folder of a venue: %v", err)
+	}
+	folder, err := local.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
 	if err := call("brokers", "list"); err != nil || !slices.Equal(v.asked, []string{"GET /admin/v1/brokers Bearer T  "}) {
 		t.Errorf("asked %q, %v", v.asked, err)
 	}
@@ -317,10 +325,15 @@ func TestCommandOnFolder(t *testing.T) {
 func TestAPasswordThatWasChanged(t *testing.T) {
 	v := newVenue(t)
 	folder := t.TempDir()
-	if err := local.WriteRunFile(filepath.Join(folder, "run.json"), local.RunFile{PID: os.Getpid(), REST: v.URL, Users: []local.User{{Username: "operator", Password: "old"}}}); err != nil {
+	locked, err := local.OpenFolder(folder)
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := Command(t.Context(), []string{"brokers", "list", "--data", folder}, settings.IO{Out: io.Discard, Err: io.Discard,
+	defer locked.Close()
+	if err := local.WriteRunFile(locked.Path("run.json"), local.RunFile{PID: os.Getpid(), REST: v.URL, Users: []local.User{{Username: "operator", Password: "old"}}}); err != nil {
+		t.Fatal(err)
+	}
+	err = Command(t.Context(), []string{"brokers", "list", "--data", folder}, settings.IO{Out: io.Discard, Err: io.Discard,
 		Env: func(string) (string, bool) { return "", false }})
 	if err == nil || !strings.Contains(err.Error(), "run.json, which has the first passwords: if it was changed, set PERPETUA_ADMIN_PASSWORD") {
 		t.Error(err)

@@ -28,7 +28,10 @@ const (
 	OfStores                // the buckets
 	OfKeys                  // the key store and the master key
 	OfArchive               // the locks of the archive
+	OfReader                // the key of an archive that was made for another reader than the venue
+	OfAutoTrim              // whether a node trims the log
 	OfTrim                  // how far the log is trimmed
+	OfQuorum                // the cosignatures that a trim needs
 	OfWitness               // the witnesses
 	OfLogging               // the process's own log
 )
@@ -40,21 +43,23 @@ func groupsOf(command string) []Group {
 	case "run", "config", "config check":
 		return nil
 	case "serve":
-		return []Group{OfFolder, OfSelf, OfNode, OfVenue, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfTrim, OfWitness, OfLogging}
+		return []Group{OfFolder, OfSelf, OfNode, OfVenue, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfAutoTrim, OfTrim, OfQuorum, OfWitness, OfLogging}
 	case "follow":
-		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfWitness, OfLogging}
+		return []Group{OfFolder, OfNode, OfBroker, OfKafka, OfPostgres, OfStores, OfReader, OfAutoTrim, OfTrim, OfWitness, OfLogging}
 	case "cluster":
-		return []Group{OfFolder, OfNode, OfVenue, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfTrim, OfWitness, OfLogging}
+		return []Group{OfFolder, OfNode, OfVenue, OfDemo, OfBroker, OfKafka, OfWriter, OfPostgres, OfStores, OfKeys, OfArchive, OfAutoTrim, OfTrim, OfQuorum, OfWitness, OfLogging}
 	case "migrate":
 		return []Group{OfKafka, OfPostgres, OfLogging}
 	case "log", "audit", "audit verify", "audit what-if", "rebuild", "admin forget-log":
-		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys}
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfReader, OfKeys}
+	case "doctor":
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfReader, OfKeys, OfLogging}
 	case "statement":
 		return []Group{OfFolder, OfPostgres}
 	case "log archive":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfArchive, OfLogging}
 	case "log trim":
-		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfTrim, OfWitness}
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfTrim, OfQuorum, OfWitness}
 	case "log copy":
 		return []Group{OfKafka, OfWriter, OfPostgres, OfStores, OfKeys}
 	case "log restore":

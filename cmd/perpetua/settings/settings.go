@@ -60,7 +60,7 @@ type Settings struct {
 		TLS bool
 	}
 	// Stores holds the settings of the bucket and of the key store.
-	Stores struct{ BlobURL, ArchiveURL, KeyURL, MasterKey, KMS string }
+	Stores struct{ BlobURL, ArchiveURL, ArchiveKey, KeyURL, MasterKey, KMS string }
 	// Trim holds the settings of trims, as text; see TrimPolicy.
 	Trim struct{ Auto, After, Quorum string }
 	// Files holds the settings of uploaded files.
@@ -124,9 +124,10 @@ func Table() []Setting {
 		{Name: "database-url", Of: OfPostgres, usage: "URL of a Postgres database, in place of the embedded one", Aliases: []string{"DATABASE_URL"}, secret: true, text: func(s *Settings) *string { return &s.DatabaseURL }},
 		{Name: "blob-url", Of: OfStores, usage: "URL of the bucket for snapshots and uploaded files: file://, or in a binary built with -tags cloud also s3://, gs://, azblob:// (default: the folder blob in the data folder)", text: func(s *Settings) *string { return &s.Stores.BlobURL }},
 		{Name: "archive-url", Of: OfStores, usage: "URL of the bucket with the archive of the log, in the form of --blob-url (default: the bucket of --blob-url)", text: func(s *Settings) *string { return &s.Stores.ArchiveURL }},
-		{Name: "trim", Of: OfVenue, usage: "delete archived records that nothing needs from the log: on, off, or auto, which is on with the embedded broker and off with Kafka", preset: "auto", text: func(s *Settings) *string { return &s.Trim.Auto }},
+		{Name: "archive-key-file", Of: OfReader, usage: "file with the key to which log archive --key-file has sealed the archive of --archive-url", text: func(s *Settings) *string { return &s.Stores.ArchiveKey }},
+		{Name: "trim", Of: OfAutoTrim, usage: "delete archived records that nothing needs from the log: on, off, or auto, which is on with the embedded broker and off with Kafka", preset: "auto", text: func(s *Settings) *string { return &s.Trim.Auto }},
 		{Name: "trim-after", Of: OfTrim, usage: "age from which a trim may delete records, 24h or more", preset: "48h", text: func(s *Settings) *string { return &s.Trim.After }},
-		{Name: "trim-quorum", Of: OfTrim, usage: "how many witnesses of --witness-policy must have cosigned a checkpoint before a trim deletes the records that it covers: none, or a number", preset: none, text: func(s *Settings) *string { return &s.Trim.Quorum }},
+		{Name: "trim-quorum", Of: OfQuorum, usage: "how many witnesses of --witness-policy must have cosigned a checkpoint before a trim deletes the records that it covers: none, or a number", preset: none, text: func(s *Settings) *string { return &s.Trim.Quorum }},
 		{Name: "key-url", Of: OfKeys, usage: "URL of the store of the owners' keys and the master key, in the form of --blob-url; keep it out of other backups (default: the folder keys in the data folder)", text: func(s *Settings) *string { return &s.Stores.KeyURL }},
 		{Name: "snapshot-records", usage: "save a snapshot of a journal after this many records; 0 for never", preset: "100000", text: func(s *Settings) *string { return &s.Snapshots.Records }},
 		{Name: "snapshot-interval", usage: "save a snapshot after this time, if at least a hundredth of --snapshot-records were added", preset: "10m", text: func(s *Settings) *string { return &s.Snapshots.Interval }},

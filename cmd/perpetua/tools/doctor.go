@@ -231,7 +231,7 @@ func (d *diagnosis) checkArchive(ctx context.Context, s *settings.Settings) {
 // judgeWrites writes an object to a bucket and removes it. keeps says that the bucket may refuse to remove it.
 func (d *diagnosis) judgeWrites(ctx context.Context, check string, bucket *gocloud.Bucket, keeps bool) {
 	name := "doctor-" + rand.Text()
-	if err := bucket.WriteAll(ctx, name, []byte("written by perpetua doctor\n"), nil); err != nil {
+	if err := bucket.WriteAll(ctx, name, []byte("written by perpetua doctor\n"), &gocloud.WriterOptions{ContentType: "text/plain"}); err != nil {
 		d.add(check, isFailed, "it refuses writes: %v", err)
 		return
 	}

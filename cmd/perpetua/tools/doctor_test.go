@@ -328,10 +328,7 @@ func TestBrokersOfARunFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nobody = "127.0.0.1:1"
-	folder := local.Folder{Dir: s.Data}
-	if err := local.WriteRunFile(folder.Path("run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{nobody}}); err != nil {
-		t.Fatal(err)
-	}
+	writeRunFile(t, s.Data, local.RunFile{Kafka: []string{nobody}})
 	d := &diagnosis{}
 	d.checkLog(t.Context(), s, nil, nil)
 	if !d.holds(isFailed, nobody) || d.holds(isFailed, "from ,") {
@@ -347,11 +344,8 @@ func TestDoctorOfAFollower(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		folder := local.Folder{Dir: s.Data}
 		follows, _, _ := strings.Cut(follows, ",")
-		if err := local.WriteRunFile(folder.Path("run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{brokers}, Follows: follows}); err != nil {
-			t.Fatal(err)
-		}
+		writeRunFile(t, s.Data, local.RunFile{Kafka: []string{brokers}, Follows: follows})
 		d := &diagnosis{}
 		d.checkFence(t.Context(), s, nil)
 		d.checkBrokers(t.Context(), s, nil)

@@ -57,7 +57,7 @@ func (a *archives) open(ctx context.Context) error {
 			return errors.Join(err, errors.New("no bucket is at hand"))
 		}
 	}
-	box, err := s.FindMaster(ctx)
+	box, err := a.key(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,6 +67,18 @@ func (a *archives) open(ctx context.Context) error {
 	}
 	a.store, a.done, a.box = store, done, box
 	return nil
+}
+
+// key returns the key that opens the archives.
+func (a *archives) key(ctx context.Context) (*seal.Box, error) {
+	s := a.settings
+	switch {
+	case s.Stores.ArchiveKey != "":
+		return settings.ReadKey("archive-key-file", s.Stores.ArchiveKey)
+	case keysOfFollower(s):
+		return nil, errors.New("the folder is that of a follower, and its master key opens no archive of a venue: --archive-key-file names the key")
+	}
+	return s.FindMaster(ctx)
 }
 
 func (a *archives) close() {

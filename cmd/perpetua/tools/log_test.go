@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,11 +18,23 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
-func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
-	folder := t.TempDir()
-	if err := local.WriteRunFile(filepath.Join(folder, "run.json"), local.RunFile{PID: os.Getpid(), REST: "http://x", Kafka: []string{"a:1", "b:2"}, DatabaseURL: "db"}); err != nil {
+// writeRunFile writes a run.json to the folder and locks the folder, as a node that runs on it does.
+func writeRunFile(t *testing.T, dir string, r local.RunFile) {
+	t.Helper()
+	folder, err := local.OpenFolder(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { folder.Close() })
+	r.PID = os.Getpid()
+	if err := local.WriteRunFile(folder.Path("run.json"), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFolderSaysNothingOfTheLogOfOtherBrokers(t *testing.T) {
+	folder := t.TempDir()
+	writeRunFile(t, folder, local.RunFile{REST: "http://x", Kafka: []string{"a:1", "b:2"}, DatabaseURL: "db"})
 	for brokers, is := range map[string]bool{"": true, "a:1, b:2": true, "a:1": false, "c:3": false} {
 		s := &settings.Settings{Data: folder}
 		s.Kafka.Brokers = brokers

@@ -99,9 +99,7 @@ func TestTakeOverOfALostFence(t *testing.T) {
 // TestTakeOverOfAFollower: the key store of a follower gets no fence, because the follower would not act on it.
 func TestTakeOverOfAFollower(t *testing.T) {
 	dir := foundedFolder(t)
-	if err := local.WriteRunFile(filepath.Join(dir, "run.json"), local.RunFile{PID: os.Getpid(), Kafka: []string{"127.0.0.1:1"}, Follows: local.FollowsBrokers}); err != nil {
-		t.Fatal(err)
-	}
+	writeRunFile(t, dir, local.RunFile{Kafka: []string{"127.0.0.1:1"}, Follows: local.FollowsBrokers})
 	refused := func(args ...string) {
 		t.Helper()
 		err := TakeOver(t.Context(), append([]string{"--data", dir, "--fence-lost"}, args...), outputTo(io.Discard))
