@@ -102,19 +102,27 @@ func (c *chromium) clear() (err error) {
 		c.cdp("Storage.clearDataForOrigin", map[string]any{"origin": "*", "storageTypes": "all"}))
 }
 
+// findChromium returns an installed Chromium and the name by which chromedriver starts it. The headless shell has the same
+// engine without windows, and takes a quarter less processor time.
+func findChromium() (name, binary string) {
+	for _, b := range []struct{ name, file string }{
+		{"chrome-headless-shell", "chromium-headless-shell"}, {"chrome-headless-shell", "chrome-headless-shell"},
+		{"chrome", "chromium"}, {"chrome", "chromium-browser"}, {"chrome", "google-chrome"},
+	} {
+		if binary, err := exec.LookPath(b.file); err == nil {
+			return b.name, binary
+		}
+	}
+	return "", ""
+}
+
 // startChromium starts a chromedriver, and has it start a Chromium.
 func startChromium(t testing.TB) *chromium {
 	t.Helper()
-	var binary string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			binary = path
-			break
-		}
-	}
 	driver, ok := program.Find(t, "chromedriver")
+	name, binary := findChromium()
 	if !ok || binary == "" {
-		t.Skip("no Chromium with a chromedriver here (Debian: chromium, chromium-driver)")
+		t.Skip("no Chromium with a chromedriver here (Debian: chromium-headless-shell or chromium, chromium-driver)")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -157,11 +165,13 @@ func startChromium(t testing.TB) *chromium {
 		_ = cmd.Wait()
 	}
 	// What Chromium does with a graphics processor, and the endless animation of the console's light, would keep a processor busy.
+	// The headless shell downloads a PDF instead of showing it.
 	var made struct{ SessionID string }
 	if err := c.call(&made, http.MethodPost, "/session", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
+		"browserName":       name,
 		"timeouts":          map[string]int64{"script": patience.Milliseconds(), "implicit": 1000},
 		"goog:loggingPrefs": map[string]string{"browser": "ALL"},
-		"goog:chromeOptions": map[string]any{"binary": binary, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
+		"goog:chromeOptions": map[string]any{"binary": binary, "prefs": map[string]any{"download.default_directory": profile}, "args": []string{"--headless", "--no-sandbox", "--disable-gpu",
 			"--disable-gpu-compositing", "--disable-software-rasterizer", "--force-prefers-reduced-motion", "--disable-quic",
 			"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
 			"--window-size=1400,1000", "--user-data-dir=" + profile}}}}}); err != nil {
