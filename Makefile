@@ -21,10 +21,10 @@ ARGS     ?=
 # state or book share is tested with it: these tests have two.
 PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim|archive/columns)|projections/dataset|schemas/events/.*)$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
-# Hundreds of verifications of whole logs. The other tests of the package run the same goroutines.
-REPEATED := ^TestCorruptions$$
+# These verify logs, archives, or proofs hundreds of times. Other tests of their packages run the same goroutines.
+REPEATED := ^Test(Corruptions|Crashes|WrittenLogIsRightlyDecided|TamperedProofs|EveryFlippedByteIsRefused)$$
 # These send Postgres hundreds of statements, one after the other, and run no goroutines.
-SEQUENTIAL := ^Test((Onboarding)?ListsStayNarrow|EveryColumnOfEveryTableIsCompared|OnboardingIsComparedInEveryColumn)$$
+SEQUENTIAL := ^Test((Onboarding)?(ListsStayNarrow|RowsAsOfEqualAFold)|EveryColumnOfEveryTableIsCompared|OnboardingIsComparedInEveryColumn)$$
 
 .PHONY: help
 help: ## list the targets
