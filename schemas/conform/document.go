@@ -149,7 +149,9 @@ func (d *Document) child(value any, where, token string) (any, string) {
 // Escape makes a token of a JSON pointer out of a name.
 func Escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
-func unescape(token string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(token) }
+func unescape(token string) string { return unescaper.Replace(token) }
+
+var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
 // escapeFragment percent-encodes the characters of a JSON pointer that a URL fragment must not contain.
 func escapeFragment(pointer string) string {

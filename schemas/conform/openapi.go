@@ -73,18 +73,20 @@ func (o *OpenAPI) Find(method, path string) (Route, bool) {
 
 // matches reports whether a path matches a template, and the number of parameters.
 func matches(template, path string) (parameters int, ok bool) {
-	want, got := strings.Split(template, "/"), strings.Split(path, "/")
-	if len(want) != len(got) {
-		return 0, false
-	}
-	for i := range want {
+	for more := true; more; {
+		var want, got string
+		var moreGot bool
+		want, template, more = strings.Cut(template, "/")
+		got, path, moreGot = strings.Cut(path, "/")
 		switch {
-		case strings.HasPrefix(want[i], "{"):
-			if got[i] == "" {
+		case more != moreGot:
+			return 0, false
+		case strings.HasPrefix(want, "{"):
+			if got == "" {
 				return 0, false
 			}
 			parameters++
-		case want[i] != got[i]:
+		case want != got:
 			return 0, false
 		}
 	}
