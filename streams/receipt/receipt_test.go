@@ -373,6 +373,13 @@ func TestPython(t *testing.T) {
 	if said, err := verify(bad); err == nil {
 		t.Errorf("with a longer salt: %s", said)
 	}
+	extra := strings.Replace(string(good), `\nindex `, `\nextra eA==\nindex `, 1)
+	if said, err := verify([]byte(extra)); err != nil {
+		t.Errorf("with extra data: %v\n%s", err, said)
+	}
+	if said, err := verify([]byte(strings.Replace(extra, `\nextra eA==`, `\nextra eA==\nextra eA==`, 1))); err == nil {
+		t.Errorf("with extra data twice: %s", said)
+	}
 	uncosigned := regexp.MustCompile(`\\n— witness.example[^\\]*`).ReplaceAllString(string(good), "")
 	if said, err := verify([]byte(uncosigned)); err == nil {
 		t.Errorf("without cosignature: %s", said)

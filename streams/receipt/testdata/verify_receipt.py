@@ -138,7 +138,8 @@ def verify(receipt, keys, policy=None, now=None):
     entry = decode(receipt["entry"])
     assert len(entry) == 33 and entry[0] == 1, "entry"
     head, note = receipt["proof"].split("\n\n", 1)  # c2sp.org/tlog-proof
-    first, index, *path = head.split("\n")
+    first, *lines = head.split("\n")
+    index, *path = lines[1:] if lines and lines[0].startswith("extra ") else lines  # nothing authenticates extra data
     assert first == "c2sp.org/tlog-proof@v1" and index == "index %d" % int(index[6:]), "proof"
     origin, size, root = (note.split("\n\n")[0] + "\n").split("\n")[:3]
     assert all(name == origin for (name, _, _), _ in keys), "the checkpoint is of " + origin
