@@ -365,6 +365,15 @@ func TestPython(t *testing.T) {
 	if err := json.Unmarshal(good, &longer); err != nil {
 		t.Fatal(err)
 	}
+	longer.Units[0]["owner"] = "customer/nobody"
+	unknown, err := json.Marshal(longer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verify(unknown); err == nil || !strings.Contains(said, "a unit has other members") {
+		t.Errorf("with an unknown member: %v\n%s", err, said)
+	}
+	delete(longer.Units[0], "owner")
 	longer.Units[0]["salt"] = strings.TrimSuffix(longer.Units[0]["salt"].(string), "=") + "A" // a zero byte more
 	bad, err := json.Marshal(longer)
 	if err != nil {
