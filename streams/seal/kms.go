@@ -82,21 +82,42 @@ func dropClear(ctx context.Context, s store, key []byte) error {
 func withKeeper(ctx context.Context, at string, ask func(context.Context, *secrets.Keeper) ([]byte, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, keeperPatience, fmt.Errorf("it does not answer within %v", keeperPatience))
 	defer cancel()
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme == "" {
-		return nil, errors.New("--kms-url is no URL")
+	scheme, err := checkKMS(at)
+	if err != nil {
+		return nil, fmt.Errorf("--kms-url: %w", err)
 	}
 	k, err := secrets.OpenKeeper(ctx, at)
-	if err != nil && u.Scheme == localsecrets.Scheme {
-		return nil, fmt.Errorf("--kms-url: %s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+		return nil, fmt.Errorf("the key management service (%s): %w", scheme, err)
 	}
 	defer k.Close()
 	out, err := ask(ctx, k)
 	if err != nil {
-		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+		return nil, fmt.Errorf("the key management service (%s): %w", scheme, err)
 	}
 	return out, nil
+}
+
+// CheckKMS validates the URL of a key management service without a request to it.
+func CheckKMS(at string) error {
+	_, err := checkKMS(at)
+	return err
+}
+
+// checkKMS returns the scheme of a valid URL.
+func checkKMS(at string) (scheme string, err error) {
+	u, err := url.Parse(at)
+	switch {
+	case err != nil || u.Scheme == "":
+		return "", errors.New("the value is not a URL with the scheme of a service, like awskms://")
+	case !secrets.DefaultURLMux().ValidKeeperScheme(u.Scheme):
+		return "", fmt.Errorf("this binary has no service %q: it has %s", u.Scheme, strings.Join(secrets.DefaultURLMux().KeeperSchemes(), ", "))
+	case u.Scheme != localsecrets.Scheme:
+		return u.Scheme, nil
+	}
+	// Without a key in the URL, the library would take a random one, with which nobody could decrypt the master key later.
+	if _, err := localsecrets.Base64Key(u.Host); err != nil || u.RawQuery != "" {
+		return "", fmt.Errorf("%s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
+	}
+	return u.Scheme, nil
 }
