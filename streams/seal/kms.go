@@ -115,7 +115,7 @@ func checkKMS(at string) (scheme string, err error) {
 	case u.Scheme != localsecrets.Scheme:
 		return u.Scheme, nil
 	}
-	// Without a key in the URL, the library would take a random one, with which nobody could decrypt the master key later.
+	// For a URL without a key, the library takes a random one. The master key could not be decrypted later.
 	if _, err := localsecrets.Base64Key(u.Host); err != nil || u.RawQuery != "" {
 		return "", fmt.Errorf("%s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
 	}
