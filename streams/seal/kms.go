@@ -104,20 +104,22 @@ func CheckKMS(at string) error {
 	return err
 }
 
-// checkKMS returns the scheme of a valid URL.
+// checkKMS returns the scheme of a valid URL, without the prefixes that the library allows.
 func checkKMS(at string) (scheme string, err error) {
 	u, err := url.Parse(at)
-	switch {
-	case err != nil || u.Scheme == "":
+	if err != nil || u.Scheme == "" {
 		return "", errors.New("the value is not a URL with the scheme of a service, like awskms://")
-	case !secrets.DefaultURLMux().ValidKeeperScheme(u.Scheme):
-		return "", fmt.Errorf("this binary has no service %q: it has %s", u.Scheme, strings.Join(secrets.DefaultURLMux().KeeperSchemes(), ", "))
-	case u.Scheme != localsecrets.Scheme:
-		return u.Scheme, nil
+	}
+	scheme = strings.TrimPrefix(strings.TrimPrefix(u.Scheme, "secrets+keeper+"), "secrets+")
+	if known := secrets.DefaultURLMux(); !known.ValidKeeperScheme(scheme) {
+		return "", fmt.Errorf("this binary has no service %q: it has %s", scheme, strings.Join(known.KeeperSchemes(), ", "))
+	}
+	if scheme != localsecrets.Scheme {
+		return scheme, nil
 	}
 	// For a URL without a key, the library takes a random one. The master key could not be decrypted later.
 	if _, err := localsecrets.Base64Key(u.Host); err != nil || u.RawQuery != "" {
-		return "", fmt.Errorf("%s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
+		return "", fmt.Errorf("%s takes %d bytes in URL-safe base64", scheme, KeySize)
 	}
-	return u.Scheme, nil
+	return scheme, nil
 }
