@@ -31,8 +31,18 @@ const (
 	uniqueViolation       = "23505" // another session has created the role at the same moment
 )
 
+// revokeTemporary lets only the owner of the database make temporary tables, and those to whom the owner has granted it by name.
+// Another user than the owner could not change this.
+const revokeTemporary = `DO $$ BEGIN
+	IF EXISTS (SELECT FROM pg_database d, aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) a
+			WHERE d.datname = current_database() AND d.datdba = current_user::regrole AND a.grantee = 0 AND a.privilege_type = 'TEMPORARY') THEN
+		EXECUTE format('REVOKE TEMPORARY ON DATABASE %I FROM PUBLIC', current_database());
+	END IF;
+END $$`
+
 // GrantReaders creates ReaderRole if it does not exist, and grants it the right to read what postgres.Objects names as
-// readable, except for sealed columns. It MUST be called after Migrate. Nodes may call it concurrently.
+// readable, except for sealed columns. If the user owns the database, GrantReaders revokes everybody's right to make temporary
+// tables in it. It MUST be called after Migrate. Nodes may call it concurrently.
 func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 	there, err := roleExists(ctx, pool, ReaderRole)
 	if err == nil && !there {
@@ -58,7 +68,10 @@ func GrantReaders(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := tx.Exec(ctx, postgres.Objects); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `SELECT grant_readers(regexp_split_to_array(current_setting('perpetua.readable'), '\s+'))`)
+		if _, err := tx.Exec(ctx, `SELECT grant_readers(regexp_split_to_array(current_setting('perpetua.readable'), '\s+'))`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, revokeTemporary)
 		return err
 	})
 	if err != nil {

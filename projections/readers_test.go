@@ -88,10 +88,13 @@ func TestReadersReadNothingSealed(t *testing.T) {
 	if len(sealed) > 0 {
 		t.Errorf("there are no columns %v", sealed)
 	}
-	for _, statement := range []string{"UPDATE balances SET balance = 0", "DELETE FROM orders", "CREATE TABLE loot (n integer)", "SELECT * FROM owners", "SELECT * FROM changed_rows"} {
+	for _, statement := range []string{"UPDATE balances SET balance = 0", "DELETE FROM orders", "CREATE TABLE loot (n integer)", "CREATE TEMPORARY TABLE loot (n integer)", "SELECT * FROM owners", "SELECT * FROM changed_rows"} {
 		if _, err := reader.Exec(ctx, "SET TRANSACTION READ WRITE; "+statement); code(err) != "42501" {
 			t.Errorf("%s: %v", statement, err)
 		}
+	}
+	if _, err := live.Exec(ctx, "CREATE TEMPORARY TABLE own (n integer); DROP TABLE own"); err != nil {
+		t.Errorf("the owner's temporary table: %v", err)
 	}
 	if err := projections.AddReader(ctx, admin, name, "other", 2*time.Second); err != nil {
 		t.Error(err)

@@ -124,3 +124,26 @@ func TestAmendBatchNullBeforeAnUpgrade(t *testing.T) {
 	}
 	v.Send("broker-a", "PATCH", batchPath, strings.Replace(with, "0.4", "0.3", 1), "Idempotency-Key", "k").Code(409, "IDEMPOTENCY_KEY_REUSED")
 }
+
+// TestAmendBatchNotAcceptedBeforeAnUpgrade: the engine did not take the first amendment of such a batch, and knows the key by the second.
+func TestAmendBatchNotAcceptedBeforeAnUpgrade(t *testing.T) {
+	v := funded(t)
+	for _, name := range []string{"one", "two"} {
+		v.Send("broker-a", "POST", a1+"/orders", entry("sell", "0.5", "65010", `"reference_id":"`+name+`"`)).Want(201)
+	}
+	calls := 0
+	v.Fail(func(decide.Command) error {
+		switch calls++; calls {
+		case 1:
+			return &submit.NotAcceptedError{Reason: "a test"}
+		case 2:
+			return &submit.RefusedError{Refusal: decide.KeyReused().(*decide.Refusal)}
+		}
+		return nil
+	})
+	body := ordersOf(`{"reference_id":"one","amount":"0.4","limit_price":null}`, `{"reference_id":"two","amount":"0.4"}`)
+	got := shortly(sendBatch(t, v, "PATCH", body, "Idempotency-Key", "k"))
+	if !slices.Equal(got, []string{"200 open", "200 open"}) {
+		t.Errorf("amended: %v", got)
+	}
+}

@@ -3,6 +3,7 @@ package trading
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -142,7 +143,7 @@ func (h *Handler) submitParts(a operation.Request, parts []operation.Part) ([]op
 	}
 	tried := h.journal.SubmitAll(a, h.batches, commands)
 	earlier, differ := operation.AsEarlier(parts)
-	if !differ || !keyReused(tried[0].Err) { // the key is of the whole batch, so one refusal is that of all
+	if !differ || !slices.ContainsFunc(tried, keyReused) { // the key is of the whole batch, so none of the others was decided
 		return tried, nil
 	}
 	if commands, err = a.Commands(earlier); err != nil {
@@ -151,10 +152,10 @@ func (h *Handler) submitParts(a operation.Request, parts []operation.Part) ([]op
 	return h.journal.SubmitAll(a, h.batches, commands), nil
 }
 
-// keyReused reports whether err says that the idempotency key was used for another request.
-func keyReused(err error) bool {
+// keyReused reports whether a part was refused because the idempotency key was used for another request.
+func keyReused(r operation.BatchResult) bool {
 	var refusal *decide.Refusal
-	return errors.As(err, &refusal) && refusal.Code == decide.CodeKeyReused
+	return errors.As(r.Err, &refusal) && refusal.Code == decide.CodeKeyReused
 }
 
 // ofAll returns the refusal that all commands of a batch have in common: the client has no such customer, or the

@@ -3,13 +3,13 @@ package trading
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/explain"
 	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
@@ -37,8 +37,8 @@ func (h *Handler) explainRecord(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	sequence, err := strconv.ParseInt(rest.Param(c, "sequence"), 10, 64)
-	if err != nil || sequence < 0 {
+	sequence, ok := input.Number(rest.Param(c, "sequence"))
+	if !ok {
 		return unknownRecord()
 	}
 	x, err := h.explanation(c, of.customer, sequence)

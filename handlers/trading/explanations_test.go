@@ -85,8 +85,10 @@ func TestExplanations(t *testing.T) {
 
 	// Records that are of nobody, or do not exist.
 	tip := v.Trading.Tip().Sequence
-	for path, code := range map[string]string{"0": "UNKNOWN_RECORD", "1": "UNKNOWN_RECORD"} {
-		v.Send("broker-a", "GET", a1+"/records/"+path+"/explain", "").Code(404, code)
+	sequence := placed.Text("sequence")
+	v.Send("broker-a", "GET", a1+"/records/"+sequence+"/explain", "").Want(200)
+	for _, path := range []string{"0", "1", "x", "-1", "0" + sequence, "+" + sequence, sequence + ".0"} {
+		v.Send("broker-a", "GET", a1+"/records/"+path+"/explain", "").Code(404, "UNKNOWN_RECORD")
 	}
 	registrations := 0 // change no order, position, leverage, or money
 	for _, e := range v.Trading.Entries() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -12,6 +11,7 @@ import (
 	form "github.com/perpetua-exchange/perpetua/domain/liabilities"
 	domain "github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/web/explanations"
+	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -57,8 +57,8 @@ func (h *Handler) getLiabilities(c echo.Context) error {
 	if err := rest.NoQuery(c); err != nil {
 		return err
 	}
-	position, err := strconv.ParseInt(rest.Param(c, "position"), 10, 64)
-	if err != nil || position < 1 || strconv.FormatInt(position, 10) != rest.Param(c, "position") {
+	position, ok := input.Number(rest.Param(c, "position"))
+	if !ok || position < 1 {
 		return unknownStatement()
 	}
 	s, err := h.statement(c, position)

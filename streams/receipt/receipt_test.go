@@ -365,6 +365,15 @@ func TestPython(t *testing.T) {
 	if err := json.Unmarshal(good, &longer); err != nil {
 		t.Fatal(err)
 	}
+	longer.Units[0]["owner"] = "customer/nobody"
+	unknown, err := json.Marshal(longer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said, err := verify(unknown); err == nil || !strings.Contains(said, "a unit has other members") {
+		t.Errorf("with an unknown member: %v\n%s", err, said)
+	}
+	delete(longer.Units[0], "owner")
 	longer.Units[0]["salt"] = strings.TrimSuffix(longer.Units[0]["salt"].(string), "=") + "A" // a zero byte more
 	bad, err := json.Marshal(longer)
 	if err != nil {
@@ -372,6 +381,13 @@ func TestPython(t *testing.T) {
 	}
 	if said, err := verify(bad); err == nil {
 		t.Errorf("with a longer salt: %s", said)
+	}
+	extra := strings.Replace(string(good), `\nindex `, `\nextra eA==\nindex `, 1)
+	if said, err := verify([]byte(extra)); err != nil {
+		t.Errorf("with extra data: %v\n%s", err, said)
+	}
+	if said, err := verify([]byte(strings.Replace(extra, `\nextra eA==`, `\nextra eA==\nextra eA==`, 1))); err == nil {
+		t.Errorf("with extra data twice: %s", said)
 	}
 	uncosigned := regexp.MustCompile(`\\n— witness.example[^\\]*`).ReplaceAllString(string(good), "")
 	if said, err := verify([]byte(uncosigned)); err == nil {

@@ -82,21 +82,44 @@ func dropClear(ctx context.Context, s store, key []byte) error {
 func withKeeper(ctx context.Context, at string, ask func(context.Context, *secrets.Keeper) ([]byte, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, keeperPatience, fmt.Errorf("it does not answer within %v", keeperPatience))
 	defer cancel()
-	u, err := url.Parse(at)
-	if err != nil || u.Scheme == "" {
-		return nil, errors.New("--kms-url is no URL")
+	scheme, err := checkKMS(at)
+	if err != nil {
+		return nil, fmt.Errorf("--kms-url: %w", err)
 	}
 	k, err := secrets.OpenKeeper(ctx, at)
-	if err != nil && u.Scheme == localsecrets.Scheme {
-		return nil, fmt.Errorf("--kms-url: %s takes %d bytes in URL-safe base64", u.Scheme, KeySize)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+		return nil, fmt.Errorf("the key management service (%s): %w", scheme, err)
 	}
 	defer k.Close()
 	out, err := ask(ctx, k)
 	if err != nil {
-		return nil, fmt.Errorf("the key management service (%s): %w", u.Scheme, err)
+		return nil, fmt.Errorf("the key management service (%s): %w", scheme, err)
 	}
 	return out, nil
+}
+
+// CheckKMS validates the URL of a key management service without a request to it.
+func CheckKMS(at string) error {
+	_, err := checkKMS(at)
+	return err
+}
+
+// checkKMS returns the scheme of a valid URL, without the prefixes that the library allows.
+func checkKMS(at string) (scheme string, err error) {
+	u, err := url.Parse(at)
+	if err != nil || u.Scheme == "" {
+		return "", errors.New("the value is not a URL with the scheme of a service, like awskms://")
+	}
+	scheme = strings.TrimPrefix(strings.TrimPrefix(u.Scheme, "secrets+keeper+"), "secrets+")
+	if known := secrets.DefaultURLMux(); !known.ValidKeeperScheme(scheme) {
+		return "", fmt.Errorf("this binary has no service %q: it has %s", scheme, strings.Join(known.KeeperSchemes(), ", "))
+	}
+	if scheme != localsecrets.Scheme {
+		return scheme, nil
+	}
+	// For a URL without a key, the library takes a random one. The master key could not be decrypted later.
+	if _, err := localsecrets.Base64Key(u.Host); err != nil || u.RawQuery != "" {
+		return "", fmt.Errorf("%s takes %d bytes in URL-safe base64", scheme, KeySize)
+	}
+	return scheme, nil
 }

@@ -201,10 +201,22 @@ func TestAKeyManagementServiceWrapsTheMasterKey(t *testing.T) {
 	if _, err := seal.Open(t.Context(), other); err == nil || strings.Contains(err.Error(), kms(2)[12:]) {
 		t.Errorf("another service: %v", err)
 	}
-	for _, other.KMS = range []string{"", "x", "nosuch://key", "base64key://short", "base64key://%zz"} {
+	for _, other.KMS = range []string{"", "x", "nosuch://key", "base64key://short", "base64key://%zz", "base64key://", "secrets+base64key://", kms(1) + "?a=b"} {
 		if _, err := seal.Open(t.Context(), other); err == nil || errors.Is(err, seal.ErrNoKey) {
 			t.Errorf("the service %q: %v", other.KMS, err)
 		}
+		if err := seal.CheckKMS(other.KMS); err == nil || strings.Contains(err.Error(), "short") || strings.Contains(err.Error(), kms(1)[12:]) {
+			t.Errorf("the URL %q: %v", other.KMS, err)
+		}
+	}
+	other.KMS = "secrets+keeper+" + kms(1)
+	if opened(t, other) != first {
+		t.Error("with the prefix of the scheme, the key is another")
+	}
+	fresh := inFolder(t.TempDir())
+	fresh.Create, fresh.KMS = true, "base64key://" // of the library a request for a random key, which is then lost
+	if _, err := seal.Open(t.Context(), fresh); err == nil {
+		t.Error("a master key is encrypted with a key that nobody has")
 	}
 	content, err := os.ReadFile(wrapped)
 	if err != nil {

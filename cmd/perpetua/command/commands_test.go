@@ -245,7 +245,10 @@ func TestConfigCheck(t *testing.T) {
 			"--database-url", "postgres://u:p@h/d", "--topic-prefix", "a.b-C_1"}, exitDone, []string{"can be used"}},
 		"a Kafka without a password":      {nil, []string{"--kafka-sasl", "plain", "--kafka-user", "engine"}, exitFailed, []string{"--kafka-sasl plain needs --kafka-user and --kafka-password"}},
 		"authorities without encryption":  {nil, []string{"--kafka-ca-file", "ca.pem"}, exitFailed, []string{"--kafka-ca-file needs --kafka-tls"}},
-		"a service that is none":          {nil, []string{"--kms-url", "secret"}, exitFailed, []string{"--kms-url takes"}},
+		"a service that is none":          {nil, []string{"--kms-url", "secret"}, exitFailed, []string{"--kms-url: the value is not a URL"}},
+		"a service of another binary":     {nil, []string{"--kms-url", "nosuch://secret"}, exitFailed, []string{`--kms-url: this binary has no service "nosuch"`}},
+		"a short key":                     {nil, []string{"--kms-url", "base64key://abc"}, exitFailed, []string{"--kms-url: base64key takes 32 bytes"}},
+		"a URL without its key":           {nil, []string{"--kms-url", "base64key://"}, exitFailed, []string{"--kms-url: base64key takes 32 bytes"}},
 		"a prefix that no topic may have": {nil, []string{"--topic-prefix", "a b"}, exitFailed, []string{"--topic-prefix takes"}},
 		"a switch that is none":           {[]string{"PERPETUA_SYNC=maybe"}, nil, exitFailed, []string{"PERPETUA_SYNC: --sync takes true or false"}},
 	} {

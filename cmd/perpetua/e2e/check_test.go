@@ -130,6 +130,8 @@ func TestCheckPage(t *testing.T) {
 	b.checks(change(receipt, func(r map[string]any) {
 		unit(r, 1)["salt"] = strings.TrimSuffix(unit(r, 1)["salt"].(string), "=") + "A" // a zero byte more
 	}), "Not valid: units[1]")
+	b.checks(change(receipt, func(r map[string]any) { unit(r, 1)["owner"] = "customer/BEN" }), "Not valid: units[1]: the member owner is unknown")
+	b.checks(change(receipt, func(r map[string]any) { r["time"] = "today" }), "Not valid: receipt: the member time is unknown")
 	b.checks(change(receipt, func(r map[string]any) { r["format"] = "perpetua-receipt@v2" }), "format")
 	b.fill("#check [name=key]", "other+"+strings.SplitN(key, "+", 2)[1])
 	b.checks(receipt, "Not valid: key of the log")
@@ -172,6 +174,8 @@ func TestCheckPage(t *testing.T) {
 	b.checks(change(last, func(p map[string]any) { p["customer_code"] = "SOMEBODY" }), "Not valid: parts[0]: the path leads to another root")
 	b.checks(change(last, func(p map[string]any) { statement(p)["timestamp"] = "2020-01-01T00:00:00.000000Z" }), "Not valid: timestamp: the recorded statement has")
 	b.checks(change(last, func(p map[string]any) { statement(p)["deficits"] = "7" }), "is not what was paid in")
+	b.checks(change(last, func(p map[string]any) { p["note"] = "" }), "Not valid: proof of liabilities: the member note is unknown")
+	b.checks(change(last, func(p map[string]any) { p["parts"].([]any)[0].(map[string]any)["note"] = "" }), "Not valid: parts[0]: the member note is unknown")
 	b.checks(change(last, func(p map[string]any) { // a part that is left out, also of the value
 		parts := p["parts"].([]any)[1:]
 		sum := new(big.Int)

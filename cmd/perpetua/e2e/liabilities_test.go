@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -45,11 +46,25 @@ func TestLiabilities(t *testing.T) {
 	proven, served := file("proof.json", proof), file("statement.json", page.Records[0])
 	logged := file("records", []byte(strings.Join(v.records("trading", "--type", "liabilities.recorded"), "\n")))
 	tampered := file("tampered.json", []byte(strings.Replace(string(proof), `"value":"`, `"value":"1`, 1)))
+	without := func(name string, text []byte, member string) string { // also the value 0, which an absent member would have
+		short := regexp.MustCompile(`"`+member+`":("[^"]*"|\d+),`).ReplaceAll(text, nil)
+		if len(short) >= len(text) {
+			t.Fatalf("there is no %s in %s", member, text)
+		}
+		return file(name, short)
+	}
+	records, err := os.ReadFile(logged)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		args []string
 		code int
 		said string
 	}{
+		{[]string{"--recorded", without("one.json", page.Records[0], "deficits"), proven}, 1, "deficits is missing"},
+		{[]string{"--recorded", without("two.json", page.Records[0], "funding"), proven}, 1, "venue.funding is missing"},
+		{[]string{"--recorded", without("three", records, "deficits"), proven}, 1, "deficits is missing"},
 		{[]string{proven}, 0, "Compare the root"},
 		{[]string{"--recorded", served, proven}, 0, "The proof is valid"},
 		{[]string{"--recorded", logged, proven}, 0, "The proof is valid"},

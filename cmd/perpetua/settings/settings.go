@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -153,7 +152,7 @@ func Table() []Setting {
 		{Name: "kafka-user", Of: OfKafka, usage: "SASL user", text: func(s *Settings) *string { return &s.Kafka.User }},
 		{Name: "kafka-password", Of: OfKafka, usage: "SASL password", secret: true, text: func(s *Settings) *string { return &s.Kafka.Password }},
 		{Name: "master-key", Of: OfKeys, usage: "master key, which encrypts all other keys: 32 bytes in base64 (default: a file in the key store)", secret: true, text: func(s *Settings) *string { return &s.Stores.MasterKey }},
-		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key://, or in a binary built with -tags cloud also awskms://, gcpkms://, azurekeyvault:// (default: none)", secret: true, text: func(s *Settings) *string { return &s.Stores.KMS }},
+		{Name: "kms-url", Of: OfStores, usage: "URL of the key that encrypts the master key in the key store: base64key://KEY, or in a binary built with -tags cloud also awskms://, gcpkms://, azurekeyvault:// (default: none)", secret: true, text: func(s *Settings) *string { return &s.Stores.KMS }},
 		{Name: "trusted-proxies", usage: "networks, like 10.0.0.0/8, of the proxies whose X-Forwarded-For is trusted (default: none)", text: func(s *Settings) *string { return &s.HTTP.Proxies }},
 		{Name: "public-rate-limit", usage: "requests a second, and at once, of each IPv4 address or IPv6 /64 network without a valid token or API key, like 50:200; 0 for no limit", preset: "50:200", text: func(s *Settings) *string { return &s.HTTP.PublicRate }},
 		{Name: "cors-origins", usage: "origins, like https://app.example, whose web pages may call REST (default: any)", text: func(s *Settings) *string { return &s.HTTP.Origins }},
@@ -370,8 +369,10 @@ func (s *Settings) CheckStores() (wrong []error) {
 	if err := s.checkArchiveRetention(); err != nil {
 		wrong = append(wrong, err)
 	}
-	if u, err := url.Parse(s.Stores.KMS); s.Stores.KMS != "" && (err != nil || u.Scheme == "") { // the URL may hold a secret
-		wrong = append(wrong, Usagef("--kms-url takes a URL with the scheme of a service, like awskms://"))
+	if s.Stores.KMS != "" {
+		if err := seal.CheckKMS(s.Stores.KMS); err != nil {
+			wrong = append(wrong, Usagef("--kms-url: %v", err))
+		}
 	}
 	if o, err := s.master(); err != nil {
 		wrong = append(wrong, err)

@@ -7,7 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -135,7 +137,7 @@ func statementOf(value jsontext.Value) (*liabilities.Published, error) {
 	}
 	if r.Events == nil {
 		s := new(liabilities.Published)
-		if err := json.Unmarshal(value, s, json.RejectUnknownMembers(true)); err != nil {
+		if err := readStatement(value, s); err != nil {
 			return nil, fmt.Errorf("it is no statement: %w", err)
 		}
 		return s, nil
@@ -145,7 +147,7 @@ func statementOf(value jsontext.Value) (*liabilities.Published, error) {
 			continue
 		}
 		recorded := liabilities.Recorded{}
-		if err := json.Unmarshal(e.Data, &recorded.Statement, json.RejectUnknownMembers(true)); err != nil {
+		if err := readStatement(e.Data, &recorded.Statement); err != nil {
 			return nil, fmt.Errorf("record %d has no statement: %w", r.Sequence, err)
 		}
 		recorded.Sequence = r.Sequence
@@ -153,4 +155,36 @@ func statementOf(value jsontext.Value) (*liabilities.Published, error) {
 		return &s, nil
 	}
 	return nil, nil
+}
+
+// readStatement reads a statement into s. A statement has all its members, also those that are 0.
+func readStatement(text jsontext.Value, s any) error {
+	if err := json.Unmarshal(text, s, json.RejectUnknownMembers(true)); err != nil {
+		return err
+	}
+	whole, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return compareMembers("", text, whole)
+}
+
+// compareMembers returns an error if given lacks a member of the object whole, or has null for it. path is that of the object.
+func compareMembers(path string, given, whole jsontext.Value) error {
+	var has, needs map[string]jsontext.Value
+	if err := errors.Join(json.Unmarshal(given, &has), json.Unmarshal(whole, &needs)); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		value := has[name]
+		if value == nil || value.Kind() == 'n' {
+			return fmt.Errorf("%s%s is missing", path, name)
+		}
+		if needs[name].Kind() == '{' {
+			if err := compareMembers(path+name+".", value, needs[name]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -7,6 +7,11 @@ export function insist(holds, message) {
   if (!holds) throw new Wrong(message);
 }
 
+// only refuses members of an object that its form does not have.
+export function only(object, members, what) {
+  for (const name of Object.keys(object)) insist(members.includes(name), `${what}: the member ${name} is unknown`);
+}
+
 export const utf8 = (text) => new TextEncoder().encode(text);
 
 // decode decodes base64 and refuses any form but the usual one.

@@ -1,6 +1,6 @@
 // Verifies proofs of liabilities. streams/README.md has the form, under "Proof of liabilities".
 
-import { bigEndian, decode, equal, hmac, insist, join, sha256, utf8 } from "./bytes.js";
+import { bigEndian, decode, equal, hmac, insist, join, only, sha256, utf8 } from "./bytes.js";
 
 const name = "proof of liabilities";
 
@@ -54,6 +54,7 @@ async function split(nonce, value) {
 // verifyLiability verifies a proof against a recorded statement, or against its own if that is null. It returns the statement.
 export async function verifyLiability(proof, statement) {
   insist(proof.format === "perpetua-liabilities-v1", `format: ${proof.format} is unknown`);
+  only(proof, ["format", "recorded", "customer_code", "nonce", "value", "parts"], name);
   const recorded = proof.recorded;
   insist(recorded?.venue && Array.isArray(proof.parts) && typeof proof.customer_code === "string", `${name}: recorded, parts and customer_code are needed`);
   insist(Object.keys(recorded.venue).sort().join() === accounts.join(), `venue: it has other accounts than ${accounts.join(", ")}`);
@@ -67,6 +68,7 @@ export async function verifyLiability(proof, statement) {
   let [last, sum] = [-1, 0n];
   for (const [i, part] of proof.parts.entries()) {
     const what = `parts[${i}]`;
+    only(part, ["index", "value", "path"], what);
     insist(Number.isInteger(part.index) && part.index > last && part.index < recorded.leaves && 2 ** part.path.length === recorded.leaves, `${what}: index ${part.index} of ${recorded.leaves}`);
     const value = number(part.value, what);
     let at = { sum: value, hash: await hmac(subNonce, bigEndian(value, 16), bigEndian(part.index, 8)) };

@@ -1,12 +1,13 @@
 // Verifies receipts. streams/README.md has the form, under "Receipts".
 
-import { decode, equal, hmac, insist } from "./bytes.js";
+import { decode, equal, hmac, insist, only } from "./bytes.js";
 import { hashes, keepsPolicy, leaf, openCheckpoint, readLogKeys, rootOf, tooLate, unitPlace } from "./note.js";
 
 // verifyReceipt verifies a receipt with the log's keys, and with a policy unless that is empty. It returns unit 1, the texts of
 // all units, the checkpoint, and whether witnesses had to cosign it. now is in milliseconds.
 export async function verifyReceipt(receipt, key, policy, now) {
   insist(receipt.format === "perpetua-receipt@v1", `format: ${receipt.format} is unknown`);
+  only(receipt, ["format", "units", "entry", "proof"], "receipt");
   insist(typeof receipt.entry === "string" && typeof receipt.proof === "string" && Array.isArray(receipt.units) && receipt.units.length, "entry, proof and units are needed");
   const keys = await readLogKeys(key);
   const entry = decode(receipt.entry, "entry");
@@ -34,6 +35,7 @@ async function verifyUnits(units, root) {
   let last = 0;
   for (const [i, unit] of units.entries()) {
     const what = `units[${i}]`;
+    only(unit, ["unit", "index", "count", "salt", "path"], what);
     insist(Number.isInteger(unit.index) && unit.index > last && unit.count === units[0].count, `${what}: it does not follow unit ${last}`);
     insist(typeof unit.unit === "string" && typeof unit.salt === "string" && Array.isArray(unit.path), `${what}: unit, salt and path are needed`);
     const [salt] = hashes([unit.salt], what); // another length could be the same key of HMAC

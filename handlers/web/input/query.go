@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"sort"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/perpetua-exchange/perpetua/domain/validation"
@@ -48,4 +49,11 @@ func Path(names []string, value func(name string) string) *Form {
 		f.root.members[name] = &node{kind: '"', text: value(name)}
 	}
 	return f
+}
+
+// Number reads a number in a path: digits without a sign or a leading zero, so that a resource has one path. It returns false for
+// anything else, which names no resource.
+func Number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && n >= 0 && strconv.FormatInt(n, 10) == text
 }

@@ -135,10 +135,12 @@ def hashes(lines):
 
 def verify(receipt, keys, policy=None, now=None):
     assert receipt["format"] == "perpetua-receipt@v1", "format " + receipt["format"]
+    assert set(receipt) == {"format", "units", "entry", "proof"}, "the receipt has other members"
     entry = decode(receipt["entry"])
     assert len(entry) == 33 and entry[0] == 1, "entry"
     head, note = receipt["proof"].split("\n\n", 1)  # c2sp.org/tlog-proof
-    first, index, *path = head.split("\n")
+    first, *lines = head.split("\n")
+    index, *path = lines[1:] if lines and lines[0].startswith("extra ") else lines  # nothing authenticates extra data
     assert first == "c2sp.org/tlog-proof@v1" and index == "index %d" % int(index[6:]), "proof"
     origin, size, root = (note.split("\n\n")[0] + "\n").split("\n")[:3]
     assert all(name == origin for (name, _, _), _ in keys), "the checkpoint is of " + origin
@@ -151,6 +153,7 @@ def verify(receipt, keys, policy=None, now=None):
     assert root_of(int(index[6:]), int(size), leaf, hashes(path)) == decode(root), "the proof leads to another root"
     last = 0
     for unit in receipt["units"]:
+        assert set(unit) == {"unit", "index", "count", "salt", "path"}, "a unit has other members"
         at = unit["index"].to_bytes(4, "big") + unit["count"].to_bytes(4, "big")
         (salt,) = hashes([unit["salt"]])  # another length could be the same key of HMAC
         data = hmac.new(salt, at + unit["unit"].encode(), hashlib.sha256).digest()
