@@ -407,6 +407,21 @@ func TestFollowATrimmedCopy(t *testing.T) {
 	trade()
 	same()
 	waitFor(t, "the follower to trim its log again", func() bool { return base() > first })
+
+	f.stop()
+	last := base()
+	f.args = append(f.args, "--trim", "off")
+	f.start()
+	trade()
+	same()
+	f.stop()
+	f.refused("--archive-key-file names the key", "log", "trim", "--archive-url", bucket)
+	f.tool("log", "trim", "--archive-url", bucket, "--archive-key-file", key, "--trim-after", "0s")
+	if base() <= last {
+		t.Errorf("log trim left the base at record %d", last)
+	}
+	f.start()
+	same()
 }
 
 // TestFollowRefusesAnotherHistory kills a follower, and starts it with brokers that hold another history: it shows nothing of that one,
