@@ -51,6 +51,11 @@ func Open(ctx context.Context, cfg Config) (*Archive, error) {
 // tail. TailDamage then returns the damage, and so does a read of records that the tail may hold. Without a full range nothing shows
 // that the key of the archive is the right one.
 func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
+	return openRanges(ctx, cfg, false)
+}
+
+// openRanges is OpenRanges. For a writer, the ranges end before a last manifest that is cut.
+func openRanges(ctx context.Context, cfg Config, writes bool) (*Archive, error) {
 	a := &Archive{cfg: cfg}
 	found, err := a.manifests(ctx)
 	if err != nil {
@@ -58,7 +63,12 @@ func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 	}
 	a.sealed = remembered(&cfg, found)
 	for n := int64(len(a.sealed)); n < int64(len(found)); n++ {
-		if err := a.load(ctx, n, int64(len(found))); err != nil {
+		err := a.load(ctx, n, int64(len(found)))
+		if writes && n == int64(len(found))-1 && isCut(err) {
+			found = found[:n]
+			break
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -72,6 +82,12 @@ func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+// isCut reports whether an error is an *Error of the damage Cut.
+func isCut(err error) bool {
+	var wrong *Error
+	return errors.As(err, &wrong) && wrong.Damage == Cut
 }
 
 // TailDamage returns the *Error of a damaged manifest of the tail, or nil.

@@ -370,3 +370,46 @@ func TestManifestsAreReadOnce(t *testing.T) {
 	c.blobs[key] = whole
 	opens(4, 3)
 }
+
+// TestTornWrites: a writer goes on after what a full disk or a power cut left of the last object or manifest. Readers name the manifest.
+func TestTornWrites(t *testing.T) {
+	ctx := t.Context()
+	p := newTopic(t, 44).grow(300)
+	whole := newMemory()
+	if err := p.archive(ctx, testConfig(t, whole)); err != nil {
+		t.Fatal(err)
+	}
+	want := testConfig(t, whole)
+	manifest, object, tail := want.manifestKey(1), want.folderOf(whole.keys(), rangeName+"-")[1], want.folderOf(whole.keys(), tailName+"-")[0]
+	for _, kept := range []int{0, 200} {
+		for _, torn := range []string{manifest, object, tail} {
+			s := newMemory()
+			cfg := testConfig(t, s)
+			part := *p
+			part.records = p.records[:slices.IndexFunc(p.records, func(r *kgo.Record) bool { return r.Offset > lastOf(t, want) })]
+			if torn == tail {
+				part.records = p.records
+			}
+			if err := part.archive(ctx, cfg); err != nil {
+				t.Fatal(err)
+			}
+			s.blobs[torn] = s.blobs[torn][:kept]
+			if torn == manifest {
+				var wrong *Error
+				if _, err := Open(ctx, cfg); !errors.As(err, &wrong) || wrong.Key != manifest || wrong.Damage != Cut {
+					t.Errorf("a reader: %v", err)
+				}
+			} else {
+				delete(s.blobs, cfg.tailKey())
+			}
+			if torn == object {
+				delete(s.blobs, manifest)
+			}
+			if err := p.archive(ctx, cfg); err != nil {
+				t.Fatalf("%d bytes of %s: %v", kept, torn, err)
+			}
+			sound(t, cfg)
+			checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+		}
+	}
+}

@@ -42,17 +42,15 @@ func (w *Writer) Tail(ctx context.Context) error {
 	if err := p.flush(w, w.entries); err != nil {
 		return err
 	}
-	b, err := w.finish(&p, true)
-	if err != nil {
-		return err
-	}
+	w.finish(&p)
 	create := func(ctx context.Context, key string, content []byte) (bool, error) {
 		return cfg.Store.Create(ctx, key, content, writeWithin)
 	}
-	if err := w.putObject(ctx, &p.Manifest, b, create); err != nil {
+	if err := w.putObject(ctx, &p, true, create); err != nil {
 		return err
 	}
-	if b, err = p.encode(cfg.macKey(), tailMagic); err != nil {
+	b, err := p.encode(cfg.macKey(), tailMagic)
+	if err != nil {
 		return err
 	}
 	if err := w.putTail(ctx, b); err != nil {

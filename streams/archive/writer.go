@@ -43,9 +43,10 @@ type pending struct {
 	chunks  []byte
 }
 
-// NewWriter returns a writer that continues after the last full range. It replaces a damaged tail: see OpenRanges.
+// NewWriter returns a writer that continues after the last full range. It replaces a damaged tail (see OpenRanges), and a last manifest
+// that is cut.
 func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
-	a, err := OpenRanges(ctx, cfg)
+	a, err := openRanges(ctx, cfg, true)
 	if err != nil {
 		return nil, err
 	}
@@ -213,13 +214,11 @@ func (p *pending) flush(w *Writer, entries []entry) error {
 	return nil
 }
 
-// finish sets what the manifest says of all records, and returns the blob of the object.
-func (w *Writer) finish(p *pending, tail bool) ([]byte, error) {
+// finish sets what the manifest says of all records.
+func (w *Writer) finish(p *pending) {
 	p.Base = record.Base{Journal: w.log.journal, Partition: w.log.partition, Partitions: w.log.partitions, JournalID: w.log.id,
 		Sequence: p.First + p.Records, Prev: w.chain.Position().Hash, Term: w.term}
 	copy(p.Content[:], p.content.sum.Sum(nil))
-	p.Object = w.archive.cfg.objectKey(&p.Manifest, tail)
-	return sealObject(&w.archive.cfg, p.Object, w.log, p.heads, p.chunks)
 }
 
 // Seal writes the object and then the manifest of the current range, if that is complete. Add calls it; after an error it may be
@@ -233,11 +232,8 @@ func (w *Writer) Seal(ctx context.Context) error {
 		return err
 	}
 	w.entries, w.bytes = nil, 0
-	b, err := w.finish(p, false)
-	if err != nil {
-		return err
-	}
-	if err := w.putObject(ctx, &p.Manifest, b, w.archive.cfg.create); err != nil {
+	w.finish(p)
+	if err := w.putObject(ctx, p, false, w.archive.cfg.create); err != nil {
 		return err
 	}
 	sealed, err := w.putManifest(ctx, &p.Manifest)
@@ -250,37 +246,65 @@ func (w *Writer) Seal(ctx context.Context) error {
 	return nil
 }
 
-// putObject creates an object. If one exists, it must hold the same records, and the manifest then describes that one.
-func (w *Writer) putObject(ctx context.Context, m *Manifest, b []byte, create func(ctx context.Context, key string, content []byte) (bool, error)) error {
+// maxNames is the number of names that an object may have.
+const maxNames = 10
+
+// putObject creates the object of a range, or of a tail. If one exists, it must hold the same records, and the manifest then describes
+// that one. A damaged one, which no manifest names yet, stays: another writer may be replacing it, and would name its own object by its
+// hash. The object then gets another name, which writers try in the same order.
+func (w *Writer) putObject(ctx context.Context, p *pending, tail bool, create func(ctx context.Context, key string, content []byte) (bool, error)) error {
 	cfg := &w.archive.cfg
-	created, err := create(ctx, m.Object, b)
+	first := cfg.objectKey(&p.Manifest, tail)
+	for n := 1; ; n++ {
+		if p.Object = first; n > 1 {
+			p.Object += fmt.Sprintf("-%d", n)
+		}
+		b, err := sealObject(cfg, p.Object, w.log, p.heads, p.chunks)
+		if err != nil {
+			return err
+		}
+		created, err := create(ctx, p.Object, b)
+		if err != nil {
+			return err
+		}
+		if !created {
+			b, err = w.readBack(ctx, &p.Manifest)
+		}
+		var wrong *Error
+		if errors.As(err, &wrong) && wrong.Damage == Damaged && n < maxNames {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.Hash, p.Bytes = sha256.Sum256(b), int64(len(b))
+		return nil
+	}
+}
+
+// readBack reads an object that another writer, or this one before a crash, has created, and verifies that it holds the records of a
+// manifest. It has another nonce, so its bytes differ.
+func (w *Writer) readBack(ctx context.Context, m *Manifest) ([]byte, error) {
+	cfg := &w.archive.cfg
+	b, err := cfg.Store.Read(ctx, m.Object, maxBlob)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("archive: reading %s: %w", m.Object, err)
 	}
-	if !created {
-		// Another writer, or this one before a crash, has created it. It has another nonce, so its bytes differ.
-		if b, err = cfg.Store.Read(ctx, m.Object, maxBlob); err != nil {
-			return fmt.Errorf("archive: reading %s: %w", m.Object, err)
-		}
-		o, err := openObject(cfg, m, b)
-		if err != nil {
-			return err
-		}
-		d, err := newDecoders()
-		if err != nil {
-			return err
-		}
-		if err := o.verify(ctx, d); err != nil {
-			return err
-		}
+	o, err := openObject(cfg, m, b)
+	if err != nil {
+		return nil, err
 	}
-	m.Hash, m.Bytes = sha256.Sum256(b), int64(len(b))
-	return nil
+	d, err := newDecoders()
+	if err != nil {
+		return nil, err
+	}
+	return b, o.verify(ctx, d)
 }
 
 var errOther = errors.New("it stands for other records than those of the topic")
 
-// putManifest creates a manifest. If one exists, it must describe the same records.
+// putManifest creates a manifest. If one exists, it must describe the same records, unless it is cut. It then replaces that one, as
+// every writer would do with the same bytes.
 func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) {
 	cfg := &w.archive.cfg
 	key := cfg.manifestKey(m.Range)
@@ -298,6 +322,15 @@ func (w *Writer) putManifest(ctx context.Context, m *Manifest) (*Sealed, error) 
 		}
 	}
 	s, err := w.archive.parse(key, b)
+	if isCut(err) {
+		if b, err = m.encode(cfg.macKey(), manifestMagic); err != nil {
+			return nil, err
+		}
+		if err = cfg.Store.Write(ctx, key, b, writeWithin); err != nil {
+			return nil, err
+		}
+		s, err = w.archive.parse(key, b)
+	}
 	if err == nil && !s.same(m) {
 		err = &Error{Key: key, Sequence: m.First, Damage: Forked, Err: errOther}
 	}

@@ -43,9 +43,7 @@ func LockFolder(dir string) (*Lock, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", dir, err)
 		}
-		text, _ := os.ReadFile(file.Name())
-		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-		return nil, &InUseError{Dir: dir, PID: pid}
+		return nil, &InUseError{Dir: dir, PID: holder(file.Name())}
 	}
 	if err := errors.Join(file.Truncate(0), writeAt(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
@@ -53,24 +51,32 @@ func LockFolder(dir string) (*Lock, error) {
 	return &Lock{file: file}, nil
 }
 
-// FolderLocked reports whether a process has locked the folder. A LockFolder at the same time may fail if none has.
-func FolderLocked(dir string) (bool, error) {
+// FolderHolder returns the id of the process that has locked the folder, or 0 if none has or the holder has not written it yet. A
+// LockFolder at the same time may fail if none has.
+func FolderHolder(dir string) (pid int, err error) {
 	file, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
+		return 0, nil
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	defer file.Close()
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return true, nil
+		return holder(file.Name()), nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("lock %s: %w", dir, err)
+		return 0, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	return false, nil
+	return 0, nil
+}
+
+// holder returns the process id in the file of a lock, or 0.
+func holder(path string) int {
+	text, _ := os.ReadFile(path)
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return pid
 }
 
 // Unlock releases the folder.

@@ -134,8 +134,8 @@ func (f *Follower) do(ctx context.Context, j *job) {
 			return
 		case ctx.Err() != nil || f.superseded():
 			return
-		case errors.Is(err, ErrGone):
-			log.Info("the liabilities of an instant before this node started were not stated")
+		case errors.Is(err, ErrGone), errors.Is(err, errUnreadable):
+			log.Info("the liabilities of an instant before this node started were not stated", "error", err)
 			return
 		case errors.As(err, &refused):
 			if refused.Refusal.Code == "NOT_THE_LAST_INSTANT" {

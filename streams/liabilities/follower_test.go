@@ -362,6 +362,48 @@ func TestDamagedBalances(t *testing.T) {
 	}
 }
 
+// TestTornBalances: balances that a full disk has cut off are written again, and proven meanwhile from the state at that time.
+func TestTornBalances(t *testing.T) {
+	v := openVenue(t)
+	past := &pastStates{states: map[int64][]byte{}, at: map[int64]record.Position{}}
+	v.mu.Lock()
+	v.passed = func() {
+		past.states[v.tip.Sequence], past.at[v.tip.Sequence] = trading.Codec().Append(nil, v.state), v.tip
+	}
+	v.mu.Unlock()
+	v.follow()
+	v.instant(1)
+	v.await("recorded", func() bool { return len(v.recorded) == 1 })
+	store, ctx, at := v.store(), t.Context(), v.recorded[0].Position
+	all, err := store.Blobs.List(ctx, "liabilities/")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	whole, err := store.Load(ctx, v.id, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{0, 40} {
+		sealed, err := store.Blobs.Read(ctx, all[0].Key, 1<<20)
+		if err == nil {
+			err = store.Blobs.Write(ctx, all[0].Key, sealed[:size], time.Minute)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		prover := liabilities.NewProver(store, keys, func(context.Context) (scalar.ID, error) { return v.id, nil }, past)
+		if _, err := prover.Prove(ctx, v.recorded[0], "C-1"); err != nil {
+			t.Errorf("with %d bytes: %v", size, err)
+		}
+		if err := store.Keep(ctx, v.id, whole); err != nil {
+			t.Errorf("with %d bytes: %v", size, err)
+		}
+		if again, err := store.Load(ctx, v.id, at); err != nil || fmt.Sprint(*again) != fmt.Sprint(*whole) {
+			t.Errorf("with %d bytes: %+v, %v", size, again, err)
+		}
+	}
+}
+
 // pastStates are the states of a venue at some positions, saved and read back.
 type pastStates struct {
 	states map[int64][]byte

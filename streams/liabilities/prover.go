@@ -15,8 +15,8 @@ import (
 // ErrUnknownCustomer reports that a customer has no leaves in a tree, for example because of a later registration.
 var ErrUnknownCustomer = errors.New("the tree has no such customer")
 
-// Prover makes customers' proofs. It builds a tree from the balances in the store or, when they are not kept any more, from the
-// state of the journal at that time. It keeps the last tree of each kind in memory. It is safe for concurrent use.
+// Prover makes customers' proofs. It builds a tree from the balances in the store or, when they are damaged or not kept any more, from
+// the state of the journal at that time. It keeps the last tree of each kind in memory. It is safe for concurrent use.
 type Prover struct {
 	store   Store
 	keys    Keys
@@ -62,7 +62,7 @@ func (p *Prover) treeOf(ctx context.Context, s *form.Statement) (*Tree, error) {
 	}
 	at := key(journal, s.Position)
 	t, err := p.stored.get(ctx, at, s, func() (*Tree, error) { return p.load(ctx, journal, s) })
-	if p.states == nil || !errors.Is(err, ErrGone) {
+	if p.states == nil || !errors.Is(err, ErrGone) && !errors.Is(err, errUnreadable) {
 		return t, err
 	}
 	return p.computed.get(ctx, at, s, func() (*Tree, error) { return p.compute(ctx, s) })

@@ -18,6 +18,9 @@ const Retention = 7 * 24 * time.Hour
 // ErrGone reports that the balances of a tree are not kept any more, or never were.
 var ErrGone = errors.New("the balances of this tree are not kept any more")
 
+// errUnreadable reports balances that the bucket has, and that were cut off or changed.
+var errUnreadable = errors.New("the balances in the bucket are damaged")
+
 // Store keeps the balances of trees in a bucket, encrypted with the master key.
 type Store struct {
 	Blobs *blob.Store
@@ -36,7 +39,8 @@ func associatedData(journal scalar.ID, key string) seal.AssociatedData {
 	return seal.AssociatedData{Owner: journal.String(), Field: key, Type: "liabilities"}
 }
 
-// Keep writes balances. It does nothing if the bucket has them.
+// Keep writes balances. It does nothing if the bucket has them. It replaces balances that cannot be read, such as those that a full disk
+// has cut off: all nodes compute the same ones.
 func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
 	at := key(journal, b.Statement.Position)
 	text, err := b.encode()
@@ -47,8 +51,20 @@ func (s Store) Keep(ctx context.Context, journal scalar.ID, b *Balances) error {
 	if err != nil {
 		return fmt.Errorf("liabilities: %w", err)
 	}
-	_, err = s.Blobs.Create(ctx, at, sealed, blob.Patience)
-	return err
+	if created, err := s.Blobs.Create(ctx, at, sealed, blob.Patience); err != nil || created {
+		return err
+	}
+	there, err := s.Blobs.Read(ctx, at, maxBalances)
+	if err == nil {
+		_, err = s.open(journal, at, there)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errUnreadable), blob.Missing(err):
+		return s.Blobs.Write(ctx, at, sealed, blob.Patience)
+	}
+	return fmt.Errorf("liabilities: reading %s: %w", at, err)
 }
 
 // Load reads the balances of a position. It returns ErrGone if there are none.
@@ -61,16 +77,29 @@ func (s Store) Load(ctx context.Context, journal scalar.ID, p form.Position) (*B
 	if err != nil {
 		return nil, fmt.Errorf("liabilities: reading %s: %w", at, err)
 	}
-	text, err := s.Box.Open(sealed, associatedData(journal, at))
+	b, err := s.open(journal, at, sealed)
 	if err != nil {
-		return nil, fmt.Errorf("liabilities: opening %s: %w", at, err)
-	}
-	b, err := decodeBalances(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+		return nil, err
 	}
 	if b.Statement.Position != p {
 		return nil, fmt.Errorf("liabilities: %s has the balances of record %d", at, b.Statement.Position.Sequence)
+	}
+	return b, nil
+}
+
+// open decrypts and decodes balances. Its error is errUnreadable, or a *seal.WrongKeyError.
+func (s Store) open(journal scalar.ID, at string, sealed []byte) (*Balances, error) {
+	var other *seal.WrongKeyError
+	text, err := s.Box.Open(sealed, associatedData(journal, at))
+	if errors.As(err, &other) {
+		return nil, fmt.Errorf("liabilities: opening %s: %w", at, err)
+	}
+	var b *Balances
+	if err == nil {
+		b, err = decodeBalances(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("liabilities: %w: %s: %w", errUnreadable, at, err)
 	}
 	return b, nil
 }

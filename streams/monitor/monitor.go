@@ -98,8 +98,9 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	best := slices.MaxFunc(all, func(a, b seen) int { return int(a.Size - b.Size) })
 	r.Origin, r.Records, r.Root = best.Origin, best.Size, best.Root.String()
 	proven := true
-	var unproven []string // URLs
+	var compared, unproven []string // URLs
 	for _, s := range all {
+		compared = append(compared, s.url)
 		if !m.compare(ctx, &r, s, best, m.holders(next, best)) {
 			proven = false
 			unproven = append(unproven, cmp.Or(best.url, s.url))
@@ -111,20 +112,22 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 	if proven {
 		next.Checkpoint, next.remembered = string(best.note), best.Opened
 	}
-	m.unproven(&r, next, unproven)
+	m.unproven(&r, next, compared, unproven)
 	return r, next
 }
 
-// unproven raises Stale at the given sources once tiles have failed to prove their checkpoints for too long. Otherwise, a source could
+// unproven raises Stale at sources once tiles have failed to prove their checkpoints for too long. Otherwise, a source could
 // sign a fork, let it grow, and withhold the tiles, which is only Unreachable. It could also serve a fork that is behind the
-// remembered checkpoint if no source serves the tiles of that.
-func (m *Monitor) unproven(r *Report, next State, urls []string) {
+// remembered checkpoint if no source serves the tiles of that. A source that served no checkpoint this time has proven nothing.
+func (m *Monitor) unproven(r *Report, next State, compared, failed []string) {
 	for url, p := range next.Sources {
 		switch {
-		case !slices.Contains(urls, url):
+		case slices.Contains(failed, url):
+			if p.UnprovenAt.IsZero() {
+				p.UnprovenAt = r.Time
+			}
+		case slices.Contains(compared, url):
 			p.UnprovenAt = time.Time{}
-		case p.UnprovenAt.IsZero():
-			p.UnprovenAt = r.Time
 		}
 		next.Sources[url] = p
 	}

@@ -238,6 +238,28 @@ func TestUnprovenForks(t *testing.T) {
 	other.check()
 }
 
+// TestUnprovenForksThatGoAway: a source that withholds tiles does not gain time if it does not answer in between.
+func TestUnprovenForksThatGoAway(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	w := watch(t, policyOf(t, a), a)
+	w.check()
+	fork := newPlace(t)
+	for i := range int64(3) {
+		fork.grow(2, 2000+i)
+		a.files = map[string][]byte{"checkpoint": fork.files["checkpoint"]}
+		want := []string{monitor.Unreachable}
+		if i > 1 {
+			want = []string{monitor.Stale, monitor.Unreachable}
+		}
+		w.check(want...)
+		w.now = w.now.Add(50 * time.Second)
+		a.files = nil
+		if i == 0 {
+			w.check(monitor.Unreachable)
+		}
+	}
+}
+
 func TestOtherAlarms(t *testing.T) {
 	a := newPlace(t).grow(1, 700)
 	w := watch(t, policyOf(t, a), a)

@@ -108,15 +108,22 @@ func (p *Policy) OpenRemembered(signed []byte) (*Opened, error) {
 	return o, nil
 }
 
-// signers names the keys that claim to have signed a note, if none of them could be verified.
+// mostSigners is the number of keys that an error names at most.
+const mostSigners = 5
+
+// signers names the keys that claim to have signed a note, if none of them could be verified. Names may have any length.
 func signers(err error) string {
 	var unverified *note.UnverifiedNoteError
 	if !errors.As(err, &unverified) {
 		return ""
 	}
-	names := make([]string, len(unverified.Note.UnverifiedSigs))
-	for i, s := range unverified.Note.UnverifiedSigs {
-		names[i] = fmt.Sprintf("%s+%08x", s.Name, s.Hash)
+	sigs := unverified.Note.UnverifiedSigs
+	names := make([]string, min(len(sigs), mostSigners))
+	for i := range names {
+		names[i] = fmt.Sprintf("%.200s+%08x", sigs[i].Name, sigs[i].Hash)
+	}
+	if more := len(sigs) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return ": they are of other keys, " + strings.Join(names, ", ")
 }

@@ -79,6 +79,36 @@ func TestOtherKeys(t *testing.T) {
 	}
 }
 
+// TestManyOtherKeys: the error stays short if the note has many long names.
+func TestManyOtherKeys(t *testing.T) {
+	var signers []note.Signer
+	var last note.Verifier
+	for i := range 8 {
+		name := "venue.example/" + strings.Repeat(string(rune('a'+i)), 1000)
+		secret, public, err := note.GenerateKey(rand.Reader, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := note.NewSigner(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err = note.NewVerifier(public); err != nil {
+			t.Fatal(err)
+		}
+		if i < 7 {
+			signers = append(signers, signer)
+		}
+	}
+	signed, err := note.Sign(&note.Note{Text: checkpointText(signers[0].Name(), 0, sha256.Sum256(nil))}, signers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewPolicy(last).Open(signed); err == nil || len(err.Error()) > 1200 || !strings.HasSuffix(err.Error(), ", and 2 more") {
+		t.Error(err)
+	}
+}
+
 // TestSignaturesInAnotherForm: the last digit of 68 bytes in base64 has two spare bits. Package note reads the same signature if they are
 // set, and verify_receipt.py and the page /check refuse it.
 func TestSignaturesInAnotherForm(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -407,6 +408,38 @@ func TestFollowATrimmedCopy(t *testing.T) {
 	trade()
 	same()
 	waitFor(t, "the follower to trim its log again", func() bool { return base() > first })
+
+	f.stop()
+	last := base()
+	f.args = append(f.args, "--trim", "off")
+	f.start()
+	trade()
+	same()
+	f.stop()
+	f.refused("--archive-key-file names the key", "log", "trim", "--archive-url", bucket)
+	f.tool("log", "trim", "--archive-url", bucket, "--archive-key-file", key, "--trim-after", "0s")
+	if base() <= last {
+		t.Errorf("log trim left the base at record %d", last)
+	}
+	f.start()
+	same()
+}
+
+// TestFollowOnTheFolderOfANode: no follower takes the folder of a node that has all its stores elsewhere.
+func TestFollowOnTheFolderOfANode(t *testing.T) {
+	t.Setenv("KAFKA_BROKERS", "")
+	host := newVenue(t)
+	key := "PERPETUA_MASTER_KEY=" + base64.StdEncoding.EncodeToString(make([]byte, 32))
+	host.env = []string{key}
+	host.start()
+	t.Cleanup(host.stop)
+	brokers := strings.Join(host.Kafka, ",")
+	front := newVenue(t, "--role", "api", "--kafka-brokers", brokers, "--database-url", host.DatabaseURL, "--key-url", blob.URLOf(host.dir+"/keys"))
+	front.verb, front.env = "serve", []string{key}
+	front.start()
+	front.stop()
+	front.env = nil
+	front.refused("is that of a venue", "follow", "--kafka-brokers", brokers)
 }
 
 // TestFollowRefusesAnotherHistory kills a follower, and starts it with brokers that hold another history: it shows nothing of that one,

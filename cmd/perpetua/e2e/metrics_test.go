@@ -232,7 +232,7 @@ var (
 )
 
 // TestDashboardAndAlertsNameWhatThereIs finds every metric and label that the dashboard, the alerts, and docker/README.md name
-// in the metrics of a venue.
+// in the metrics of a venue and of its follower.
 func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	queries := dashboardQueries(t)
@@ -257,8 +257,10 @@ func TestDashboardAndAlertsNameWhatThereIs(t *testing.T) {
 	v.start()
 	t.Cleanup(v.stop)
 	v.trades()
+	f := startFollower(v)
 	waitForWord(t, "everything that is named", func() string { // some of it is there once it was measured
-		there := v.scrape().samples()
+		there := f.scrape().samples()
+		maps.Copy(there, v.scrape().samples())
 		return strings.Join(append(missingFrom(there, slices.Concat(queries, alerts)), missingOf(there, readDocument(t, "docker/README.md"))...), "\n")
 	})
 }

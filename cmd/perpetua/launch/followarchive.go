@@ -39,10 +39,14 @@ func (a *archiveSource) Fault() string {
 	return ""
 }
 
+// copiesOfTrim is the number of copies from one trim to the next, which asks the rows and the snapshots how far it may go.
+const copiesOfTrim = 10
+
 // run copies what the archive gets until the context ends. begun is called after the first time that all journals were copied, and
-// also if the archive contradicts the topics. run calls trim after each copy, and not during one:
-// a copy compares the topics with the archive.
-func (a *archiveSource) run(ctx context.Context, begun func(), trim func(context.Context)) error {
+// also if the archive contradicts the topics. run calls trim between copies, and not during one, because a copy compares the topics
+// with the archive. While trim returns true, run calls it after each copy, so that new records need not wait for all of a long trim.
+func (a *archiveSource) run(ctx context.Context, begun func(), trim func(context.Context) (more bool)) error {
+	wait := 0 // copies before the next trim
 	var since time.Time
 	for {
 		err := a.copy(ctx)
@@ -54,7 +58,9 @@ func (a *archiveSource) run(ctx context.Context, begun func(), trim func(context
 			since = time.Time{}
 			a.fault.Store(nil)
 			begun()
-			trim(ctx)
+			if wait--; wait < 0 && !trim(ctx) {
+				wait = copiesOfTrim - 1
+			}
 		case errors.As(err, &conflict):
 			a.client.AlarmOfVerifier(conflict.Journal, err)
 			text := fmt.Sprintf("%s: the archive contradicts what this node has read of it, at record %d", conflict.Journal, conflict.Sequence)

@@ -37,6 +37,8 @@ func TestFailedCommandsKeepTheKindOfAFolder(t *testing.T) {
 		{"follow on the folder of a venue with users", "", local.UsersFile, Follow(nil), []string{"--kafka-brokers", "127.0.0.1:1"}, "is that of a venue, as users.json in it shows"},
 		{"follow on the folder of a venue with a log", "", local.KeyIDFile, Follow(nil), []string{"--kafka-brokers", "127.0.0.1:1"}, "is that of a venue"},
 		{"follow on the folder of a venue with keys", "", "keys/fence/1", Follow(nil), []string{"--kafka-brokers", "127.0.0.1:1"}, "is that of a venue"},
+		{"follow on the folder of a node of a cluster", "", "venue", Follow(nil), []string{"--kafka-brokers", "127.0.0.1:1"}, "is that of a venue, as venue in it shows"},
+		{"serve on a folder of both kinds", local.FollowsBrokers, "venue", Serve, cluster, "if it is the folder of the venue, remove the file"},
 		{"run on its own folder", "", local.UsersFile, Run, nil, "another process listens"},
 		{"run on the folder of a follower", local.FollowsArchive, "", Run, nil, "perpetua log copy --from"},
 		{"run on the folder of a follower of brokers", local.FollowsBrokers, "", Run, nil, "start perpetua follow on it"},

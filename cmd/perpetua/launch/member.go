@@ -79,7 +79,7 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 	if err != nil {
 		return nil, err
 	}
-	if err := m.folder.SetFollows(""); err != nil {
+	if err := m.folder.SetVenue(); err != nil {
 		n.Close()
 		return nil, err
 	}

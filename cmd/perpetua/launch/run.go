@@ -98,7 +98,7 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer n.Close()
-	if err := folder.SetFollows(""); err != nil {
+	if err := folder.SetVenue(); err != nil {
 		return err
 	}
 	err = n.RunUntil(ctx, func(ctx context.Context) error { return p.work(ctx, n, folder, services) })

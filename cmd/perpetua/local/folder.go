@@ -88,13 +88,18 @@ func (d *Folder) Keep(name, content string) error {
 const (
 	UsersFile = "users.json"    // the first users and their passwords
 	KeyIDFile = "master-key-id" // the id of the master key that sealed the embedded log
+	venueFile = "venue"         // says that a node of a venue has run on the folder
 )
+
+// SetVenue writes to the folder that its node is one of a venue. Call it once the node is open: a command that fails must not set the
+// kind of a folder.
+func (d *Folder) SetVenue() error { return d.Keep(venueFile, "a node of a venue runs here\n") }
 
 // followsFile is the file in the folder of a follower that says what it follows, also while it does not run.
 const followsFile = "follows"
 
-// SetFollows writes to the folder what its node follows: FollowsBrokers or FollowsArchive, or "" for a node of a venue. Call it once
-// the node is open: a command that fails on the folder of another kind of node must not change that kind.
+// SetFollows writes to the folder what its node follows: FollowsBrokers or FollowsArchive, or "" for nothing. Call it once
+// the node is open, like SetVenue.
 func (d *Folder) SetFollows(source string) error {
 	if source != "" {
 		return d.Keep(followsFile, source+"\n")
@@ -125,6 +130,12 @@ func (d *Folder) CheckVenue() error {
 	if source == FollowsArchive {
 		text += "; perpetua log copy --from " + d.Dir + " --to FOLDER copies its log for a venue"
 	}
+	// Earlier builds let a follower start on the folder of a venue.
+	if name, err := d.venueSign(); err != nil {
+		return err
+	} else if name != "" {
+		text += fmt.Sprintf("; but it also has %s, which a venue has written: if it is the folder of the venue, remove the file %s", name, d.Path(followsFile))
+	}
 	return errors.New(text)
 }
 
@@ -133,16 +144,28 @@ func (d *Folder) CheckFollower() error {
 	if d.Follows() != "" {
 		return nil
 	}
-	for _, name := range []string{UsersFile, KeyIDFile, filepath.Join("keys", "fence")} {
-		_, err := os.Stat(d.Path(name))
-		if err == nil {
-			return fmt.Errorf("the folder %s is that of a venue, as %s in it shows: name another folder for the follower with --data", d.Dir, name)
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("data folder: %w", err)
-		}
+	name, err := d.venueSign()
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		return fmt.Errorf("the folder %s is that of a venue, as %s in it shows: name another folder for the follower with --data", d.Dir, name)
 	}
 	return nil
+}
+
+// venueSign returns the name of a file in the folder that only a venue writes, or "". Earlier builds did not write venueFile.
+func (d *Folder) venueSign() (string, error) {
+	for _, name := range []string{UsersFile, KeyIDFile, filepath.Join("keys", "fence"), venueFile} {
+		_, err := os.Stat(d.Path(name))
+		if err == nil {
+			return name, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return "", nil
 }
 
 // writeWhole writes a file atomically: after a crash it exists whole or not at all.

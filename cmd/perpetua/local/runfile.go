@@ -41,8 +41,8 @@ func WriteRunFile(path string, r any) error {
 }
 
 // ReadRunFile returns the run.json of a live process that has locked the folder of the file; ok is false if there is none. In a
-// copy of a folder, run.json describes the process on the original. Older versions of `perpetua cluster` wrote a list of REST
-// addresses: ReadRunFile returns the first.
+// copy of a folder, run.json describes the process on the original, also while another process has locked the copy. Older
+// versions of `perpetua cluster` wrote a list of REST addresses: ReadRunFile returns the first.
 func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -68,8 +68,11 @@ func ReadRunFile(path string) (r RunFile, ok bool, err error) {
 	if r.PID <= 0 || errors.Is(syscall.Kill(r.PID, 0), syscall.ESRCH) {
 		return RunFile{}, false, nil // left by a killed process
 	}
-	locked, err := broker.FolderLocked(filepath.Dir(path))
-	if err != nil || !locked {
+	holder, err := broker.FolderHolder(filepath.Dir(path))
+	if errors.Is(err, os.ErrPermission) {
+		return r, true, nil // this user may read run.json, and not the lock
+	}
+	if err != nil || holder != r.PID {
 		return RunFile{}, false, err
 	}
 	return r, true, nil

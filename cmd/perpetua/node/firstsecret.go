@@ -15,7 +15,7 @@ import (
 // node with the key store of another venue, or with none, is thus found before it computes a root.
 func checkFirstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Generations, journal scalar.ID) error {
 	known, err := blobs.Read(ctx, commitment.FirstKey(journal), maxSecretID)
-	if blob.Missing(err) {
+	if blob.Missing(err) || err == nil && len(known) == 0 {
 		return nil
 	}
 	if err != nil {
@@ -52,11 +52,13 @@ const maxSecretID = 64
 
 // firstSecret returns the id of the first secret that a journal's roots depend on. The bucket has it before the first root is
 // published, so that a key store that was lost or exchanged is found. A secret is made only while unused: while no root was
-// published and no record names the secret.
+// published and no record names the secret. It replaces an empty id, which an earlier build may have left before the first root, when
+// the disk was full.
 func firstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Generations, journal scalar.ID, unused bool) (string, error) {
 	key := commitment.FirstKey(journal)
 	known, err := blobs.Read(ctx, key, maxSecretID)
-	if err == nil || !blob.Missing(err) {
+	torn := err == nil && len(known) == 0
+	if !torn && !blob.Missing(err) {
 		return string(known), err
 	}
 	get := secrets.Get
@@ -66,6 +68,9 @@ func firstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Generatio
 	s, err := get(ctx, epoch.FirstGeneration)
 	if err != nil {
 		return "", err
+	}
+	if torn {
+		return s.ID, blobs.Write(ctx, key, []byte(s.ID), blob.Patience)
 	}
 	if _, err := blobs.Create(ctx, key, []byte(s.ID), blob.Patience); err != nil {
 		return "", err

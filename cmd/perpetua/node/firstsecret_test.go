@@ -45,6 +45,18 @@ func TestFirstSecret(t *testing.T) {
 	if err != nil || first == "" {
 		t.Fatal(err)
 	}
+	if err := blobs.Write(t.Context(), commitment.FirstKey(journal), nil, blob.Patience); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkFirstSecret(t.Context(), blobs, original, journal); err != nil {
+		t.Errorf("with an empty id: %v", err)
+	}
+	if id, err := firstSecret(t.Context(), blobs, keyStore(), journal, false); !errors.Is(err, seal.ErrNoSecret) {
+		t.Errorf("with an empty id and another key store, the secret is %s: %v", id, err)
+	}
+	if id, err := firstSecret(t.Context(), blobs, original, journal, false); err != nil || id != first {
+		t.Errorf("with an empty id, the secret is %s: %v", id, err)
+	}
 	for name, tt := range map[string]struct {
 		secrets *seal.Generations
 		want    error

@@ -80,36 +80,40 @@ func (n *Node) trimLogs(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(trimEvery):
 		}
-		n.trimOnce(ctx, n.trimming(), trim.Policy{After: p.After, Quorum: p.Quorum})
+		t := n.trimming()
+		for _, f := range n.followers {
+			for more := true; more; {
+				more = n.trimSome(ctx, t, f, trim.Policy{After: p.After, Quorum: p.Quorum})
+			}
+		}
 	}
 }
 
-// TrimCopy trims the logs of a node that copies the archive of a venue to its own broker, if the settings have a node trim. The caller
-// MUST NOT copy at the same time, because a copy compares the archive with the topics. Errors are logged. Only the venue has the
-// cosignatures that a quorum asks for, and it has them before it trims its own log.
-func (n *Node) TrimCopy(ctx context.Context) {
+// TrimCopy trims the logs of a node that copies the archive of a venue to its own broker, if the settings have a node trim. It trims a
+// few ranges of each, and returns true if there may be more. The caller MUST NOT copy at the same time, because a copy compares the
+// archive with the topics. Errors are logged. Only the venue has the cosignatures that a quorum asks for, and it has them before it
+// trims its own log.
+func (n *Node) TrimCopy(ctx context.Context) (more bool) {
 	p, err := n.Settings.TrimPolicy()
 	if err != nil || !p.Auto {
-		return
+		return false
 	}
 	t := n.trimming()
 	t.Witnesses = nil
 	t.Archive = func(name string) archive.Config {
 		return n.Settings.ArchiveConfig(n.stores.archive, n.Follow.Archive, name, 0)
 	}
-	n.trimOnce(ctx, t, trim.Policy{After: p.After})
+	for _, f := range n.followers {
+		more = n.trimSome(ctx, t, f, trim.Policy{After: p.After}) || more
+	}
+	return more
 }
 
-// trimOnce trims the logs as far as they may be trimmed now.
-func (n *Node) trimOnce(ctx context.Context, t journals.Trimming, p trim.Policy) {
-	for _, f := range n.followers {
-		log := n.Logger.With("part", "trim", "journal", f.Name())
-		for more := true; more; {
-			report, err := t.Run(ctx, f.Journal, p, true, nil)
-			logTrim(ctx, log, report, err)
-			more = err == nil && report.Trimmed() && ctx.Err() == nil
-		}
-	}
+// trimSome trims a few ranges of a log. It returns true if there may be more.
+func (n *Node) trimSome(ctx context.Context, t journals.Trimming, f *follower, p trim.Policy) (more bool) {
+	report, err := t.Run(ctx, f.Journal, p, true, nil)
+	logTrim(ctx, n.Logger.With("part", "trim", "journal", f.Name()), report, err)
+	return err == nil && report.Trimmed() && ctx.Err() == nil
 }
 
 func logTrim(ctx context.Context, log *slog.Logger, r trim.Report, err error) {

@@ -59,7 +59,7 @@ func groupsOf(command string) []Group {
 	case "log archive":
 		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfArchive, OfLogging}
 	case "log trim":
-		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfKeys, OfTrim, OfQuorum, OfWitness}
+		return []Group{OfFolder, OfKafka, OfPostgres, OfStores, OfReader, OfKeys, OfTrim, OfQuorum, OfWitness}
 	case "log copy":
 		return []Group{OfKafka, OfWriter, OfPostgres, OfStores, OfKeys}
 	case "log restore":

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,8 +154,11 @@ func TestJudgments(t *testing.T) {
 		}, isFailed, "fence it cannot be read: the key store does not answer"},
 		{"whole files", func(d *diagnosis) { d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 2}, nil, false) }, isGood, "lake all 2 files"},
 		{"a lost file", func(d *diagnosis) {
-			d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 1, Wrong: []string{"lake/main/trades/a.parquet is missing"}}, context.DeadlineExceeded, true)
-		}, isFailed, "1 of the 2 files are missing or damaged (1 were read), the first: lake/main/trades/a.parquet is missing"},
+			d.judgeFiles("lake", blob.Checked{Blobs: 2, Read: 1, Wrong: []string{"lake/main/trades/a.parquet is missing", "b has 0 bytes instead of 7"}}, context.DeadlineExceeded, true)
+		}, isFailed, "2 of the 2 files are missing or damaged (1 were read): lake/main/trades/a.parquet is missing; b has 0 bytes instead of 7"},
+		{"many damaged files", func(d *diagnosis) {
+			d.judgeFiles("lake", blob.Checked{Blobs: 25, Read: 25, Wrong: slices.Repeat([]string{"x is missing"}, 25)}, nil, false)
+		}, isFailed, strings.Repeat("x is missing; ", 20) + "and 5 more"},
 		{"many files", func(d *diagnosis) {
 			d.judgeFiles("lake", blob.Checked{Blobs: 9, Read: 4}, context.DeadlineExceeded, true)
 		}, isWarning, "only 4 of the 9 files"},

@@ -280,12 +280,19 @@ func (d *diagnosis) judgeDisk(folder string, free, total uint64) {
 	}
 }
 
+// mostFiles is the number of missing or damaged files that a finding names at most.
+const mostFiles = 20
+
 // judgeFiles judges the files that a catalog or a manifest names. late says that the time ran out before the last one. No files
 // add no finding.
 func (d *diagnosis) judgeFiles(check string, is blob.Checked, err error, late bool) {
 	switch wrong := len(is.Wrong); {
 	case wrong > 0:
-		d.add(check, isFailed, "%d of the %d files are missing or damaged (%d were read), the first: %s", wrong, is.Blobs, is.Read, is.Wrong[0])
+		named, rest := is.Wrong, ""
+		if wrong > mostFiles {
+			named, rest = named[:mostFiles], fmt.Sprintf("; and %d more", wrong-mostFiles)
+		}
+		d.add(check, isFailed, "%d of the %d files are missing or damaged (%d were read): %s%s", wrong, is.Blobs, is.Read, strings.Join(named, "; "), rest)
 	case err != nil && late:
 		d.add(check, isWarning, "only %d of the %d files were read in %v; these are not damaged", is.Read, is.Blobs, chainWithin)
 	case err != nil:

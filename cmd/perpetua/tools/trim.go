@@ -121,8 +121,24 @@ func printTrim(out io.Writer, r trim.Report, dry bool) {
 // errRuns is the error of a command that needs the broker of a data folder for itself.
 var errRuns = errors.New("a node runs on the data folder")
 
+// checkTrimmed returns an error unless the settings may name a log to trim. A follower of an archive has its own copy of the log. Of
+// another log, its rows and snapshots do not say how far it may be trimmed.
+func checkTrimmed(s *settings.Settings) error {
+	follows, own := (&local.Folder{Dir: s.Data}).Follows(), len(s.Brokers()) == 0
+	switch {
+	case own && follows == local.FollowsBrokers, !own && keysOfFollower(s):
+		return fmt.Errorf("the folder %s is that of a follower, and only the venue trims the log on its brokers", s.Data)
+	case s.Stores.ArchiveKey != "" && !(own && follows == local.FollowsArchive):
+		return settings.Usagef("--archive-key-file is for the data folder of a node that follows an archive: a venue trims by the archive of its own master key")
+	}
+	return nil
+}
+
 // openTrimming opens the parts of the venue that the settings name.
 func openTrimming(ctx context.Context, r trimRequest) (t journals.Trimming, done func(), err error) {
+	if err := checkTrimmed(r.Settings); err != nil {
+		return t, nil, err
+	}
 	var opened []func()
 	closeAll := func() {
 		for _, shut := range slices.Backward(opened) {
