@@ -105,14 +105,15 @@ func (a account) makeFolder(path string) error {
 	return a.chown(path)
 }
 
-// writeFile writes a file that only the account and root can read. It replaces an existing file. The account owns the
-// folder, so another process may have put a link there: the link must not make root write to another file or change its
-// owner.
+// writeFile writes a file that only the account and root can read. It replaces an existing file atomically: a full disk or a crash
+// leaves the old file. The account owns the folder, so another process may have put a link there: the link must not make root write to
+// another file or change its owner.
 func (a account) writeFile(path, text string) error {
-	if err := removeFile(path); err != nil {
+	unfinished := path + ".new"
+	if err := removeFile(unfinished); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,16 @@ func (a account) writeFile(path, text string) error {
 	if a.other {
 		err = errors.Join(err, file.Chown(a.uid, a.gid))
 	}
-	return errors.Join(err, file.Close())
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(unfinished, path)
+	}
+	if err != nil {
+		return errors.Join(err, removeFile(unfinished))
+	}
+	return nil
 }
 
 func (a account) chown(path string) error {

@@ -77,13 +77,13 @@ func (c *cluster) prepare(ctx context.Context) (string, error) {
 		}
 		password, err := os.ReadFile(filepath.Join(c.data, passwordFile))
 		switch {
-		case err == nil && version == ours:
+		case err == nil && version == ours && len(password) > 0:
 			return strings.TrimSpace(string(password)), nil
 		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return "", err
 		}
 		c.logger.Warn("the embedded Postgres data cannot be used by this Postgres; starting with an empty database, which the projections fill again",
-			"dir", c.data, "version", version, "postgres", ours, "password", err == nil)
+			"dir", c.data, "version", version, "postgres", ours, "password", len(password) > 0)
 		if err := os.RemoveAll(c.data); err != nil {
 			return "", err
 		}

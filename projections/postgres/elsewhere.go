@@ -80,7 +80,7 @@ func (a account) elsewhere(dir string, logger *slog.Logger) (string, error) {
 		return "", fmt.Errorf("user %s, as which Postgres would run, cannot reach %s: make the folder's parents passable (chmod o+x): %w", a.name, dir, err)
 	}
 	if err := errors.Join(a.writeOwner(made, now), os.WriteFile(note, []byte(made+"\n"), 0o600)); err != nil {
-		return "", err
+		return "", errors.Join(err, os.RemoveAll(made)) // no later start would find it
 	}
 	logger.Warn("the user that Postgres runs as cannot reach the data folder; its data lie elsewhere",
 		"user", a.name, "folder", dir, "data", made)

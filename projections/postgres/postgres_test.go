@@ -300,15 +300,22 @@ func TestStalePIDFileOfAnotherProcess(t *testing.T) {
 }
 
 func TestUnusableDataAreReplaced(t *testing.T) {
-	dir := folder(t)
-	s := start(t, dir)
-	data := ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")
-	s.Close()
-	if err := os.Remove(filepath.Join(data, "perpetua.password")); err != nil {
-		t.Fatal(err)
-	}
-	if got := ask[int](t, connect(t, start(t, dir).URL()), "select 1"); got != 1 {
-		t.Fatal(got)
+	for name, spoil := range map[string]func(password string) error{
+		"no password":       os.Remove,
+		"an empty password": func(password string) error { return os.Truncate(password, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			s := start(t, dir)
+			data := ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")
+			s.Close()
+			if err := spoil(filepath.Join(data, "perpetua.password")); err != nil {
+				t.Fatal(err)
+			}
+			if got := ask[int](t, connect(t, start(t, dir).URL()), "select 1"); got != 1 {
+				t.Fatal(got)
+			}
+		})
 	}
 }
 

@@ -27,6 +27,12 @@ func Source(path, journal string, all ...string) Log {
 	return &file{path: path, journal: journal, complete: true, all: all}
 }
 
+// InterruptedSource returns the log like Source. It leaves out the incomplete line or frame at the end of the file, which a copy that
+// was killed has left.
+func InterruptedSource(path, journal string, all ...string) Log {
+	return &file{path: path, journal: journal, complete: true, cut: true, all: all}
+}
+
 // Target returns the log of a journal in a file to copy into. Until the first copy is complete, the file is PATH.part.
 // A copy into an existing file appends the new records.
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
@@ -62,6 +68,7 @@ type file struct {
 	path     string
 	journal  string
 	complete bool     // an incomplete last line is an error, and not the result of an interrupted copy
+	cut      bool     // leave out the incomplete end of a complete file
 	all      []string // the journals that the file may have; none for any
 }
 
@@ -107,7 +114,7 @@ func (f *file) Records(context.Context) (Records, error) {
 		return nil, err
 	}
 	r := &fileRecords{path: path, journal: f.journal, all: f.all, file: content}
-	if err := r.open(f.compressed(), !f.complete); err != nil {
+	if err := r.open(f.compressed(), !f.complete || f.cut); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -177,7 +184,7 @@ func (r *fileRecords) line() ([]byte, error) {
 	}
 	r.number++
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, r.wrong(errors.New("it ends in the middle of a line: the copy into it was broken off"))
+		return nil, r.wrong(errors.New("it ends in the middle of a line: a copy into it was interrupted; perpetua log copy --interrupted copies the lines before it"))
 	}
 	if err != nil {
 		return nil, r.wrong(err)
@@ -249,7 +256,7 @@ func (f *file) Append(ctx context.Context, b *record.Base) (Appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &fileAppender{path: f.path, at: path, journal: f.journal, file: content, compressed: f.compressed()}
+	a := &fileAppender{path: f.path, at: path, journal: f.journal, file: content, out: content, compressed: f.compressed()}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), content.Close())
 	}
@@ -290,6 +297,7 @@ type fileAppender struct {
 	path, at   string // final path and current path
 	journal    string
 	file       *os.File
+	out        io.Writer // file, except in tests
 	compressed bool
 	encoder    *zstd.Encoder
 	lines      []byte
@@ -323,8 +331,20 @@ func (a *fileAppender) write() error {
 		out = a.encoder.EncodeAll(out, nil)
 	}
 	a.lines = a.lines[:0]
-	_, err := a.file.Write(out)
-	return err
+	n, err := a.out.Write(out)
+	if err != nil {
+		return errors.Join(err, a.truncate(n))
+	}
+	return nil
+}
+
+// truncate removes the last n bytes, which a failed write has left. Otherwise a full disk would make the whole backup unreadable.
+func (a *fileAppender) truncate(n int) error {
+	end, err := a.file.Seek(-int64(n), io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	return a.file.Truncate(end)
 }
 
 // Close writes the rest and syncs the file. Finish renames it.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -193,6 +194,80 @@ func TestCopyGoesOn(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	holds(t, target, want)
+}
+
+// fullDisk is a disk with room for half of what is written.
+type fullDisk struct{ io.Writer }
+
+func (d fullDisk) Write(p []byte) (int, error) {
+	n, err := d.Writer.Write(p[:len(p)/2])
+	return n, errors.Join(err, syscall.ENOSPC)
+}
+
+// TestAFullDiskKeepsTheBackup appends to a file on a full disk. The file keeps the records that it had, and can be read.
+func TestAFullDiskKeepsTheBackup(t *testing.T) {
+	_, want := history(t, 20)
+	for _, name := range []string{"log.jsonl", "log.zst"} {
+		path := filepath.Join(t.TempDir(), name)
+		appendAll(t, Target(path, rules.Name), want[:10]...)
+		if err := Finish(path); err != nil {
+			t.Fatal(err)
+		}
+		appender, err := Target(path, rules.Name).Append(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := appender.(*fileAppender)
+		to.out = fullDisk{to.out}
+		if err := to.Append(t.Context(), want[10]); err != nil {
+			t.Fatal(err)
+		}
+		if err := to.Close(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s on a full disk: %v", name, err)
+		}
+		holds(t, Source(path, rules.Name), want[:10])
+		appendAll(t, Target(path, rules.Name), want[10:]...)
+		holds(t, Source(path, rules.Name), want)
+	}
+}
+
+// TestInterruptedSource reads a file into which a copy was killed. A source names what is wrong, and only a source that allows for it
+// leaves out the incomplete end. Both refuse a file that no copy has written.
+func TestInterruptedSource(t *testing.T) {
+	_, want := history(t, 20)
+	for _, name := range []string{"log.jsonl", "log.zst"} {
+		path := filepath.Join(t.TempDir(), name)
+		appendAll(t, Target(path, rules.Name), want[:10]...)
+		if err := Finish(path); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, Target(path, rules.Name), want[10])
+		about, err := os.Stat(path)
+		if err == nil {
+			err = os.Truncate(path, about.Size()-5)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Copy(t.Context(), rules, Source(path, rules.Name), empty(t), nil); err == nil || !strings.Contains(err.Error(), "--interrupted") {
+			t.Errorf("%s: %v", name, err)
+		}
+		to := empty(t)
+		if _, err := Copy(t.Context(), rules, InterruptedSource(path, rules.Name), to, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		holds(t, to, want[:10])
+	}
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	if err := os.WriteFile(path, []byte("a letter"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := InterruptedSource(path, rules.Name).Records(t.Context()); err == nil {
+		t.Error("a file that no copy has written is read as an empty log")
+	}
+	if _, err := InterruptedSource(path+".none", rules.Name).Records(t.Context()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
 }
 
 // TestCopyAppendsFrames has a compressed file grow with the source, in several frames of several journals.

@@ -14,6 +14,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/version"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -44,8 +45,28 @@ func unlessStopped(ctx context.Context, log *slog.Logger, err error) error {
 	return nil
 }
 
-// lookWithin limits the checks of the bucket, the key store, Kafka and Postgres.
+// lookWithin limits each check of the key store, Kafka and Postgres.
 const lookWithin = 10 * time.Second
+
+// look is a check before the start.
+type look struct {
+	within time.Duration
+	at     func(context.Context) error
+}
+
+// lookAtAll makes the checks one after the other, until one fails. Each has its own time limit: a bucket that does not answer must not
+// use up the time of the key store.
+func lookAtAll(ctx context.Context, looks ...look) error {
+	for _, l := range looks {
+		looking, cancel := context.WithTimeout(ctx, l.within)
+		err := l.at(looking)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // prepare checks the ports, the bucket and the master key, and Kafka and Postgres if the settings name them. It runs before the
 // embedded broker and Postgres are started.
@@ -53,21 +74,11 @@ func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) er
 	if err := node.CheckPorts(ctx, s); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
-	defer cancel()
-	if err := lookAtBucket(ctx, s); err != nil {
-		return err
-	}
-	if err := lookAtKey(ctx, s, folder); err != nil {
-		return err
-	}
-	if err := lookAtKafka(ctx, s); err != nil {
-		return err
-	}
-	if s.DatabaseURL == "" {
-		return nil
-	}
-	return projections.Ping(ctx, s.DatabaseURL)
+	return lookAtAll(ctx,
+		look{blob.Patience, func(ctx context.Context) error { return lookAtBucket(ctx, s) }},
+		look{lookWithin, func(ctx context.Context) error { return lookAtKey(ctx, s, folder) }},
+		look{lookWithin, func(ctx context.Context) error { return lookAtKafka(ctx, s) }},
+		look{lookWithin, func(ctx context.Context) error { return lookAtPostgres(ctx, s) }})
 }
 
 // lookAtBucket fails if the bucket does not exist. A bucket that does not answer in time is accepted, as nodes run without one.
@@ -122,6 +133,14 @@ func lookAtKafka(ctx context.Context, s *settings.Settings) error {
 		return fmt.Errorf("the Kafka at %s cannot be used: %w", s.Kafka.Brokers, err)
 	}
 	return nil
+}
+
+// lookAtPostgres fails if the named Postgres does not answer.
+func lookAtPostgres(ctx context.Context, s *settings.Settings) error {
+	if s.DatabaseURL == "" {
+		return nil
+	}
+	return projections.Ping(ctx, s.DatabaseURL)
 }
 
 // sealedWith returns the id of the master key that sealed the log of the folder, or "" if it is unknown or the log is on a cluster.

@@ -19,7 +19,7 @@ func checkFirstSecret(ctx context.Context, blobs *blob.Store, secrets *seal.Gene
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("the bucket does not tell which secret the store must have: %w", err)
 	}
 	has, err := secrets.Get(ctx, epoch.FirstGeneration)
 	if err == nil && has.ID != string(known) {

@@ -29,6 +29,7 @@ type copyRequest struct {
 	journals         journals.Table
 	json             bool
 	move             bool // the venue continues at the target
+	interrupted      bool // leave out the incomplete end of a source file
 }
 
 // copied is the JSON output of a copy for one journal.
@@ -52,6 +53,7 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		fs.StringVar(&c.prefix, "to-prefix", "", "prefix of topic names at the target (default: --topic-prefix, which is that of the source)")
 		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
 		settings.JSONFlag(fs, &c.json)
+		fs.BoolVar(&c.interrupted, "interrupted", false, "leave out the incomplete end of a --from file that an interrupted copy has left")
 		fs.BoolVar(&c.move, "move", false, "make the target the venue's log, so that the venue starts there and no longer at the source; needs the key store")
 	})
 	if err != nil {
@@ -62,6 +64,8 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--from and --to are needed")
 	case same(c.from, c.to):
 		return c, settings.Usagef("--from and --to are the same")
+	case c.interrupted && kindOf(c.from) != inFile:
+		return c, settings.Usagef("--interrupted takes a --from that is a file")
 	case c.move && name != "":
 		return c, settings.Usagef("--move takes the whole venue, and not --journal")
 	case c.move && (kindOf(c.from) == inFile || kindOf(c.to) == inFile):
@@ -101,6 +105,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	defer func() { source.close() }() // hold changes it
+	source.interrupted = c.interrupted
 	if err := source.hold(ctx, c.Settings, c.journals, std); err != nil {
 		return err
 	}
@@ -207,6 +212,8 @@ type endpoint struct {
 	close  func()
 
 	history journal.History // of a source; nil for a file
+
+	interrupted bool // leave out the incomplete end of a file
 }
 
 // String returns the kind and the name of the endpoint, for humans.
@@ -322,7 +329,10 @@ func (p *endpoint) connect(ctx context.Context, s *settings.Settings, brokers []
 
 // source returns the log of a journal to copy from. Records that the topic does not hold any more come from the archive.
 func (p *endpoint) source(name string, std settings.IO) transfer.Log {
-	if p.kind == inFile {
+	switch {
+	case p.kind == inFile && p.interrupted:
+		return transfer.InterruptedSource(p.path, name, journals.All().Names()...)
+	case p.kind == inFile:
 		return transfer.Source(p.path, name, journals.All().Names()...)
 	}
 	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })

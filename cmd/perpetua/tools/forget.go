@@ -9,6 +9,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -38,6 +39,9 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer folder.Close()
+	if err := checkStoresOfCopy(ctx, s); err != nil {
+		return err
+	}
 	pool, closeRows, err := OpenReadModels(ctx, s)
 	if err != nil {
 		return err
@@ -68,6 +72,24 @@ func ForgetLog(ctx context.Context, args []string, std settings.IO) error {
 	}
 	fmt.Fprintf(std.Out, "forgot the read models of the journal %s, %d positions, %d snapshots and %d witnesses of it\n", name, len(known), snapshots, witnesses)
 	return nil
+}
+
+// checkStoresOfCopy returns an error if another venue holds the fence of the log and the settings name a database or a bucket: these may
+// be that venue's. A log that was lost has no location to compare.
+func checkStoresOfCopy(ctx context.Context, s *settings.Settings) error {
+	if s.DatabaseURL == "" && s.Stores.BlobURL == "" || !keysAtHand(s) || keysOfFollower(s) {
+		return nil
+	}
+	id, location, err := locationOf(ctx, s)
+	var f fence.Fence
+	if err == nil {
+		f, err = readFence(ctx, s, id)
+	}
+	if err == nil && f.Location != location {
+		return fmt.Errorf("this venue is fenced: it is a copy, and the database and the bucket may be those of the venue %s, which acts. "+
+			"Give the copy its own; or, if that venue is gone for good, first enter %s", f.Venue, s.TakeOverCommand())
+	}
+	return ctx.Err()
 }
 
 // forgotten is the JSON output of forget-log.
