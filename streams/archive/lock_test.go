@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,13 +37,11 @@ func (l *logged) count(part string) int {
 }
 
 // keys returns the keys of a memory.
-func (m *memory) keys() (all []string) {
+// keys returns the keys in order.
+func (m *memory) keys() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for k := range m.blobs {
-		all = append(all, k)
-	}
-	return all
+	return slices.Sorted(maps.Keys(m.blobs))
 }
 
 const future = 1000 * time.Hour
