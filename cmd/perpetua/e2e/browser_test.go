@@ -88,6 +88,12 @@ func (b *browser) open(url string) {
 	b.must(nil, http.MethodPost, "/url", map[string]string{"url": url})
 }
 
+// back goes back to the page before. A script that went back would leave the next one to a page that the browser then freezes.
+func (b *browser) back() {
+	b.t.Helper()
+	b.must(nil, http.MethodPost, "/back", map[string]any{})
+}
+
 // text returns what a script returns, as text.
 func (b *browser) text(script string, args ...any) string {
 	b.t.Helper()

@@ -112,7 +112,7 @@ func TestConsoleChangesUsers(t *testing.T) {
 		b.click(`a[href="/"]`)
 		b.sees("#entry-title", "Place an order")
 		b.click("#logout")
-		b.text(`history.back()`)
+		b.back()
 		b.seesScript(page, `return location.pathname === "`+page+`" && document.readyState === "complete" ? "it is back" : ""`)
 		if b.text(`return window.kept ? "kept" : ""`) == "" {
 			t.Logf("the browser has not kept %s", page)
