@@ -64,7 +64,14 @@ test: ## all tests; `make race` runs them with the race detector
 
 .PHONY: race
 race: ## the tests of all packages that run goroutines, with the race detector; needs a C compiler
+	@$(MAKE) --no-print-directory -j 2 race-shared race-packages
+
+.PHONY: race-packages
+race-packages:
 	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 $(LIMIT) -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+
+.PHONY: race-shared
+race-shared:
 	$(GO) test -vet=off -race $(LIMIT) -run '$(SHARED)' ./domain/book ./domain/trading
 
 # What does not differ with the broker: the commands of the READMEs never see KAFKA_BROKERS, and a follower without brokers
