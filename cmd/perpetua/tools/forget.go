@@ -2,14 +2,15 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
-	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/snapshot"
 	"github.com/perpetua-exchange/perpetua/streams/witness"
 )
@@ -81,15 +82,21 @@ func checkStoresOfCopy(ctx context.Context, s *settings.Settings) error {
 		return nil
 	}
 	id, location, err := locationOf(ctx, s)
-	var f fence.Fence
-	if err == nil {
-		f, err = readFence(ctx, s, id)
+	if err != nil {
+		return ctx.Err()
 	}
-	if err == nil && f.Location != location {
+	f, err := readFence(ctx, s, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the key store does not tell whether this venue is a copy of another: %w", err)
+	}
+	if f.Location != location {
 		return fmt.Errorf("this venue is fenced: it is a copy, and the database and the bucket may be those of the venue %s, which acts. "+
 			"Give the copy its own; or, if that venue is gone for good, first enter %s", f.Venue, s.TakeOverCommand())
 	}
-	return ctx.Err()
+	return nil
 }
 
 // forgotten is the JSON output of forget-log.

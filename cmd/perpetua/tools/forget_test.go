@@ -2,6 +2,7 @@ package tools
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,5 +57,15 @@ func TestForgetLogOfACopy(t *testing.T) {
 	}
 	if said := forget(database...); strings.Contains(said, refused) {
 		t.Errorf("after the take-over: %s", said)
+	}
+	fences, err := filepath.Glob(filepath.Join(dir, seal.Folder, "fence", "*"))
+	if err != nil || len(fences) != 1 {
+		t.Fatal(fences, err)
+	}
+	if err := os.WriteFile(fences[0], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := forget(database...); !strings.Contains(said, "does not tell whether this venue is a copy") {
+		t.Errorf("with a damaged fence: %s", said)
 	}
 }
