@@ -11,8 +11,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// TestSizesThatNoLogHas: a venue may sign any size. Package tlog does not end for the largest ones.
-func TestSizesThatNoLogHas(t *testing.T) {
+// newSigner returns the two halves of a new key of a log.
+func newSigner(t *testing.T) (note.Signer, note.Verifier) {
+	t.Helper()
 	secret, public, err := note.GenerateKey(rand.Reader, "venue.example/tlog/trading/0/x")
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +26,12 @@ func TestSizesThatNoLogHas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return signer, verifier
+}
+
+// TestSizesThatNoLogHas: a venue may sign any size. Package tlog does not end for the largest ones.
+func TestSizesThatNoLogHas(t *testing.T) {
+	signer, verifier := newSigner(t)
 	other := tlog.Hash(sha256.Sum256([]byte("x")))
 	for _, c := range []struct {
 		size int64
@@ -112,18 +119,7 @@ func TestManyOtherKeys(t *testing.T) {
 // TestSignaturesInAnotherForm: the last digit of 68 bytes in base64 has two spare bits. Package note reads the same signature if they are
 // set, and verify_receipt.py and the page /check refuse it.
 func TestSignaturesInAnotherForm(t *testing.T) {
-	secret, public, err := note.GenerateKey(rand.Reader, "venue.example/tlog/trading/0/x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	signer, err := note.NewSigner(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifier, err := note.NewVerifier(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signer, verifier := newSigner(t)
 	signed, err := note.Sign(&note.Note{Text: checkpointText(signer.Name(), 0, sha256.Sum256(nil))}, signer)
 	if err != nil {
 		t.Fatal(err)
