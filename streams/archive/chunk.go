@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -180,6 +181,19 @@ func newCodec() (*codec, error) {
 	return &codec{encoder: e, zstd: z}, err
 }
 
+const (
+	// leastShare is the share of a busy processor at which records are encoded while they are young.
+	leastShare = 1.0 / 16
+	// urgentAge is the age of a record from which encoding gets as much of a busy processor as all else.
+	urgentAge = 10 * time.Minute
+)
+
+// share returns the share of a busy processor for encoding records of an age. Young records wait for a burst of orders to end. The
+// share grows with the age, because an archive that is behind keeps a log from being trimmed.
+func share(age time.Duration) float64 {
+	return min(max(leastShare, age.Seconds()/urgentAge.Seconds()), 1)
+}
+
 // encode returns the two parts of a chunk.
 func (c *codec) encode(l log, entries []entry) (head chunkHead, facts, values []byte, err error) {
 	c.mu.Lock()
@@ -192,6 +206,7 @@ func (c *codec) encode(l log, entries []entry) (head chunkHead, facts, values []
 		}
 		head.Values += len(e.kafka.Value)
 	}
+	c.encoder.SetShare(share(time.Since(entries[0].kafka.Timestamp)))
 	if values, err = c.encoder.Encode(l.id, in); err != nil {
 		return head, nil, nil, fmt.Errorf("archive: %w", err)
 	}

@@ -84,8 +84,8 @@ func (e *encoder) split() {
 	}
 	e.buf = make([]byte, 0, total)
 	var l lexer
-	for i, v := range e.in {
-		e.turns.value(i)
+	for _, v := range e.in {
+		e.turns.value()
 		from := len(e.buf)
 		e.buf = append(e.buf, v.Bytes...)
 		tokens, ok := l.split(e.buf, from, len(e.buf))
@@ -198,7 +198,7 @@ func (e *encoder) parse(s span, prev string) value {
 func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
 	at := 0
 	for i, row := range e.rows {
-		e.turns.value(i)
+		e.turns.value()
 		e.begin(i)
 		e.recent = e.recent[:0]
 		before := e.pieces[0]

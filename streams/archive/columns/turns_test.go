@@ -9,33 +9,50 @@ import (
 
 // TestTurnsShareABusyProcessor checks which part of the time an encoder works, for yields of several lengths.
 func TestTurnsShareABusyProcessor(t *testing.T) {
-	const values, perValue = 100_000, 10 * time.Microsecond
+	const values, perValue = 100_000, 50 * time.Microsecond
 	for name, c := range map[string]struct {
-		yield   time.Duration // how long others work
-		longest time.Duration // that the encoder works without a yield
-		percent time.Duration // of the time in which it works, at least
+		share    float64
+		yield    time.Duration // how long others work
+		min, max time.Duration // percent of the time in which the encoder works
 	}{
-		"an idle processor":                 {0, yieldEvery * perValue, 100},
-		"an owner that decides an order":    {50 * time.Microsecond, yieldEvery * perValue, 75},
-		"an owner that decides many orders": {time.Millisecond, time.Millisecond + yieldEvery*perValue, 50},
-		"a node that catches up":            {20 * time.Millisecond, longestTurn + yieldEvery*perValue, 33},
+		"an idle processor":                         {1, 0, 100, 100},
+		"an idle processor, and a small share":      {1.0 / 16, 0, 100, 100},
+		"an owner that decides an order":            {1, 60 * time.Microsecond, 45, 52},
+		"an owner that decides many orders":         {1, time.Millisecond, 45, 52},
+		"a node that catches up":                    {1, 20 * time.Millisecond, 33, 52},
+		"young records, a few orders":               {1.0 / 16, 60 * time.Microsecond, 5, 7},
+		"young records, many orders":                {1.0 / 16, 5 * time.Millisecond, 5, 7},
+		"young records, and a node that catches up": {1.0 / 16, 20 * time.Millisecond, 5, 7},
+		"older records":                             {0.5, time.Millisecond, 30, 34},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var now, last time.Time
 			var longest, waited time.Duration
-			turns := turns{now: func() time.Time { return now }}
+			turns := turns{now: func() time.Time { return now }, share: c.share, began: now}
 			turns.yield = func() {
 				longest = max(longest, now.Sub(last))
 				now = now.Add(c.yield)
 				waited, last = waited+c.yield, now
 			}
-			for i := range values {
-				turns.value(i)
+			for range values {
+				turns.value()
 				now = now.Add(perValue)
 			}
-			require.LessOrEqual(t, longest, c.longest)
+			require.LessOrEqual(t, longest, longestTurn+perValue)
 			work := values * perValue
-			require.GreaterOrEqual(t, 100*work, c.percent*(work+waited), "%s of work and %s of waits", work, waited)
+			require.GreaterOrEqual(t, 100*work, c.min*(work+waited), "%s of work and %s of waits", work, waited)
+			require.LessOrEqual(t, 100*work, c.max*(work+waited), "%s of work and %s of waits", work, waited)
 		})
 	}
+}
+
+// TestTurnsForgetWhatOtherProcessesTook has another process take the processor while the encoder works on a value.
+func TestTurnsForgetWhatOtherProcessesTook(t *testing.T) {
+	var now time.Time
+	yields := 0
+	turns := turns{now: func() time.Time { return now }, share: 1, began: now}
+	turns.yield = func() { now, yields = now.Add(time.Millisecond), yields+1 }
+	now = now.Add(time.Hour)
+	turns.value()
+	require.LessOrEqual(t, yields, int(longestTurn/time.Millisecond)+1)
 }
