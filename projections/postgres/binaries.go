@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -114,7 +115,24 @@ func downloadTo(ctx context.Context, cache string, logger *slog.Logger) (string,
 		return "", fmt.Errorf("no Postgres is installed, and downloading one failed (install Postgres %d or newer, or give --database-url): %w",
 			oldestVersion, err)
 	}
+	if err := syncAll(target); err != nil {
+		return "", fmt.Errorf("sync %s: %w", target, err)
+	}
 	return binaries, os.WriteFile(done, nil, 0o644)
+}
+
+// syncAll syncs the files and folders of a folder.
+func syncAll(folder string) error {
+	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() && !d.Type().IsRegular() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
 }
 
 // insist fetches again after each of the pauses, as long as it fails.
