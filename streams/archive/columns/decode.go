@@ -71,7 +71,7 @@ func (d *decoder) oneRecord(i int) error {
 			return errRange
 		}
 		p = d.pieces[n]
-		d.row = d.row[:0]
+		d.beginRow(ref(len(d.values)))
 		for j, c := range p.columns {
 			if err := d.static(p.statics[j]); err != nil {
 				return err
@@ -139,9 +139,9 @@ func (d *decoder) value(p *piece, c *column, record int, r ref) error {
 	case op >= opNumber:
 		return d.number(p, c, op, r)
 	case op >= opObject:
-		return d.copy(d.object(p, int(op-opObject), c.hole, false).member(c.name), r)
+		return d.copy(d.member(d.object(p, int(op-opObject), c.hole), c.name), r)
 	case op == opBefore:
-		return d.copy(c.now, r)
+		return d.copy(d.latest[c.id].value, r)
 	case op == opHash:
 		if d.out.Prev[record] >= 0 {
 			return errRange

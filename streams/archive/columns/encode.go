@@ -1,9 +1,7 @@
 package columns
 
 import (
-	"cmp"
-	"encoding/binary"
-	"math/bits"
+	"bytes"
 	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -19,393 +17,74 @@ type Value struct {
 	Prev string
 }
 
-// encoder encodes the values of a chunk in three passes: it finds the templates, counts which operations would give each value,
-// and then chooses one for each.
+// encoder encodes the values of a chunk in three passes: it finds the templates, counts which operations would give the values of
+// a sample, and then chooses one for each value. split.go has the first pass, and count.go the second.
 type encoder struct {
 	*model
-	in        []Value
-	rows      [][]int // the pieces of each value
+	in    []Value
+	rows  []uint16 // the pieces of the values, each followed by 0
+	turns turns
+
+	// Of the first pass.
+	forms     []form // by piece
 	templates map[string]int
 	names     map[string]int
 	dicts     map[int]*dictionary
-	stats     []stats // by column
+	lexer     lexer
+	holes     []span // of the current piece
+	counts    []int  // rows of each piece
+
+	// Of the second pass.
+	stats  []stats  // by column
+	recent []sight  // the columns that have a value in the current record, with the last one
+	joins  []uint32 // for each row whose piece has joined anchors, in order: their object
+
+	// Of the third pass.
 	ids       idIndex
-	choosing  bool   // the third pass
-	raw, rare stream // of UUIDs
-	all       []value
-	recent    []sight // the columns that have a value in the current record, with the last one
-	turns     turns
+	row       []uint16 // the pieces of the current value
+	read      []bool   // by object: an operation has read a member
+	raw, rare stream   // of UUIDs
 }
 
-// sight is a value of the current record as the second pass compares it with others. A record has up to a hundred values, and each
-// is compared with all others: one slice keeps them in the processor's cache.
-type sight struct {
-	head   uint64 // the first 8 bytes
-	number int64
-	n      uint32 // bytes
-	column uint32
-	kind   byte
-}
-
-// see returns the sight of a value.
-func (e *encoder) see(c *column, v *value) sight {
-	s := sight{number: v.number, n: v.n, column: uint32(c.id), kind: v.kind}
-	b := v.of(e.buf)
-	if len(b) >= 8 {
-		s.head = binary.LittleEndian.Uint64(b)
-		return s
-	}
-	for i, x := range b {
-		s.head |= uint64(x) << (8 * i)
-	}
-	return s
-}
-
-// textOf returns the text of a column's last value.
-func (e *encoder) textOf(column uint32) []byte { return e.values[e.columns[column].now].of(e.buf) }
-
-// stats counts for one column.
-type stats struct {
-	equal  map[byte]int // by operation
-	slots  map[int]int  // by column
-	minus  map[int]int
-	bases  map[base]*cost
-	order  []byte
-	misses int
-}
-
-type cost struct{ bytes, zeros int }
-
-// split is the first pass.
-func (e *encoder) split() {
-	total := 0
-	for _, v := range e.in {
-		total += len(v.Bytes)
-	}
-	e.buf = make([]byte, 0, total)
-	var l lexer
-	for _, v := range e.in {
+// emit is the third pass. It writes the operation of each value.
+func (e *encoder) emit() {
+	e.start()
+	e.objects.forget()
+	e.read = make([]bool, len(e.objects.heads))
+	at, joins, left := ref(1), e.joins, e.rows
+	for record := range e.in {
 		e.turns.value()
-		from := len(e.buf)
-		e.buf = append(e.buf, v.Bytes...)
-		tokens, ok := l.split(e.buf, from, len(e.buf))
-		var row []int
-		if ok {
-			row, ok = e.match(tokens)
-		}
-		if !ok {
-			row = []int{1}
-			e.all = append(e.all, value{span: spanOf(from, len(e.buf))})
-		} else {
-			for _, t := range tokens {
-				for _, h := range t.holes {
-					w := e.parse(h.value, v.Prev)
-					if w.kind == kindHash {
-						v.Prev = "" // only the first is left out
-					}
-					e.all = append(e.all, w)
-				}
-			}
-		}
-		e.rows = append(e.rows, row)
-	}
-}
-
-// match returns the templates of a value's pieces. It adds those that are new.
-func (e *encoder) match(tokens []token) (row []int, ok bool) {
-	for _, t := range tokens {
-		var key []byte
-		for i, s := range t.statics {
-			key = binary.AppendUvarint(key, uint64(s.n))
-			key = append(key, s.of(e.buf)...)
-			if i < len(t.holes) && t.holes[i].quoted {
-				key = append(key, '"')
-			} else {
-				key = append(key, '0')
-			}
-		}
-		n, known := e.templates[string(key)]
-		if !known {
-			if len(e.pieces) >= maxPieces || len(t.holes) > maxHoles || len(key) > maxTemplate {
-				return nil, false
-			}
-			n = e.addPiece(t)
-			e.templates[string(key)] = n
-		}
-		row = append(row, n)
-	}
-	return row, true
-}
-
-func (e *encoder) addPiece(t token) int {
-	p := new(piece)
-	for i, s := range t.statics {
-		p.statics = append(p.statics, append([]byte(nil), s.of(e.buf)...))
-		if i == len(t.holes) {
-			break
-		}
-		h := t.holes[i]
-		name := string(h.name.of(e.buf))
-		if _, ok := e.names[name]; !ok {
-			e.names[name] = e.model.names
-			e.model.names++
-		}
-		id := e.names[name]
-		if e.dicts[id] == nil {
-			e.dicts[id] = &dictionary{index: make(map[string]int)}
-		}
-		e.addColumn(p, id, h.quoted, e.dicts[id])
-		if text := h.value.of(e.buf); h.quoted && len(p.anchors) < maxAnchors-1 && isName(text) {
-			p.anchors = append(p.anchors, i)
-			if _, uuid := parseUUID(text); !uuid {
-				p.joined = append(p.joined, i)
-			}
-		}
-	}
-	p.number = len(e.pieces)
-	e.pieces = append(e.pieces, p)
-	return len(e.pieces) - 1
-}
-
-// isName reports whether a text probably identifies an object.
-func isName(b []byte) bool {
-	if len(b) == 0 || len(b) > 40 || isHex(b) {
-		return false
-	}
-	if _, _, ok := parseNumber(b); ok {
-		return false
-	}
-	if _, ok := parseTime(b); ok {
-		return false
-	}
-	return true
-}
-
-func (e *encoder) parse(s span, prev string) value {
-	v := value{span: s}
-	b := s.of(e.buf)
-	if len(prev) > 0 && len(b) == len(prev) && string(b) == prev {
-		v.kind = kindHash
-	} else if n, format, ok := parseNumber(b); ok {
-		v.kind, v.number, v.format = kindNumber, n, format
-	} else if n, ok := parseTime(b); ok {
-		v.kind, v.number = kindTime, n
-	}
-	return v
-}
-
-// walk passes all values to visit, with the model in the state in which a decoder has it.
-func (e *encoder) walk(visit func(p *piece, c *column, v *value)) {
-	at := 0
-	for i, row := range e.rows {
-		e.turns.value()
-		e.begin(i)
-		e.recent = e.recent[:0]
+		e.begin(record)
+		e.row, left = cutRow(left)
 		before := e.pieces[0]
-		for _, n := range row {
+		for _, n := range e.row {
+			before.next.uvarint(uint64(n))
 			p := e.pieces[n]
-			if e.choosing {
-				before.next.uvarint(uint64(n))
-			}
 			before = p
-			e.row = e.row[:0]
+			e.beginRow(at)
+			if len(p.joined) > 0 {
+				e.joined, joins = joins[0], joins[1:]
+			}
 			for _, c := range p.columns {
-				v := &e.all[at]
+				e.emitValue(p, c, at)
+				e.put(c, at)
 				at++
-				visit(p, c, v)
-				if !e.choosing {
-					if c.record != i {
-						c.seat = len(e.recent)
-						e.recent = append(e.recent, sight{})
-					}
-					e.recent[c.seat] = e.see(c, v)
-				}
-				e.values = append(e.values, *v)
-				e.put(c, ref(len(e.values)-1))
 			}
 			e.endRow(p)
 		}
-		if e.choosing {
-			before.next.uvarint(0)
-		}
+		before.next.uvarint(0)
 	}
 }
 
-// near is how many values back the second pass looks for an equal one.
-const near = 96
-
-// count is the second pass.
-func (e *encoder) count(p *piece, c *column, v *value) {
-	st := &e.stats[c.id]
-	if v.kind == kindHash {
-		return
-	}
-	found := false
-	hit := func(op byte) {
-		st.equal[op]++
-		found = true
-	}
-	if e.same(c.now, v) {
-		hit(opBefore)
-	}
-	for a := range p.anchorsOf() {
-		if e.same(e.object(p, a, c.hole, false).member(c.name), v) {
-			hit(opObject + byte(a))
-		}
-	}
-	b := v.of(e.buf)
-	me := e.see(c, v)
-	window := e.recent[max(0, len(e.recent)-near):]
-	for i := range window {
-		w := &window[i]
-		if w.head == me.head && w.n == me.n && w.kind != kindHash && (w.n <= 8 || string(e.textOf(w.column)) == string(b)) {
-			st.slots[int(w.column)]++
-			found = true
-		} else if w.number == -v.number && v.kind == kindNumber && w.kind == kindNumber && w.number != 0 && isMinus(e.textOf(w.column), b) {
-			st.minus[int(w.column)]++
-			found = true
-		}
-	}
-	if found {
-		return
-	}
-	st.misses++
-	if v.kind != kindNumber && v.kind != kindTime {
-		return
-	}
-	e.countBases(p, c, v, st)
+// cutRow returns the pieces of the next value, and those of the values after it.
+func cutRow(rows []uint16) (row, left []uint16) {
+	n := slices.Index(rows, 0)
+	return rows[:n], rows[n+1:]
 }
 
-func (e *encoder) countBases(p *piece, c *column, v *value, st *stats) {
-	try := func(b base) {
-		if k := st.bases[b]; k != nil || len(st.bases) < 64 {
-			if k == nil {
-				k = new(cost)
-				st.bases[b] = k
-			}
-			n := v.number - e.baseOf(p, c, b, v.kind)
-			k.bytes += (bits.Len64(uint64(n<<1)^uint64(n>>63)) + 6) / 7
-			if n == 0 {
-				k.zeros++
-			}
-		}
-	}
-	try(base{})
-	try(base{kind: baseBefore})
-	for a := range p.anchorsOf() {
-		if a >= len(p.anchors) || p.anchors[a] < c.hole {
-			try(base{kind: baseObject, of: a})
-		}
-	}
-	for _, d := range p.columns[:c.hole] {
-		w := &e.values[d.now]
-		if w.kind != v.kind {
-			continue
-		}
-		try(base{kind: baseSlot, of: d.id})
-		for a := range p.anchorsOf() {
-			try(base{kind: baseObject, of: a, plus: d.id + 1})
-		}
-	}
-	n := 0
-	for _, w := range slices.Backward(e.recent) {
-		if k := int(w.column); w.kind == v.kind && n < 8 {
-			try(base{kind: baseSlot, of: k})
-			if v.kind == kindNumber && n < 4 {
-				for a := range p.anchorsOf() {
-					try(base{kind: baseObject, of: a, plus: k + 1})
-				}
-			}
-			n++
-		}
-	}
-}
-
-func (e *encoder) same(r ref, v *value) bool {
-	w := &e.values[r]
-	return r != 0 && w.n == v.n && w.kind != kindHash && string(w.of(e.buf)) == string(v.of(e.buf))
-}
-
-// isMinus reports whether one text is the other with a minus before it.
-func isMinus(a, b []byte) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	return len(b) == len(a)+1 && b[0] == '-' && string(b[1:]) == string(a)
-}
-
-// choose orders the operations of each column after the second pass.
-func (e *encoder) choose() {
-	for i := range e.stats {
-		st, c := &e.stats[i], e.columns[i]
-		type option struct {
-			op    byte
-			count int
-		}
-		var options []option
-		for op, n := range st.equal {
-			options = append(options, option{op, n})
-		}
-		least := 2
-		for _, k := range top(st.slots, maxSlots*2/3, least) {
-			c.slots = append(c.slots, k)
-			options = append(options, option{opSlot + byte(len(c.slots)-1), st.slots[k]})
-		}
-		for _, k := range top(st.minus, maxSlots/3, least) {
-			c.slots = append(c.slots, k)
-			options = append(options, option{opMinus + byte(len(c.slots)-1), st.minus[k]})
-		}
-		slices.SortFunc(options, func(a, b option) int {
-			return cmp.Or(b.count-a.count, expense(a.op)-expense(b.op), int(a.op)-int(b.op))
-		})
-		for _, o := range options {
-			st.order = append(st.order, o.op)
-		}
-		c.bases = chooseBases(st.bases)
-	}
-}
-
-// expense orders operations that give a column equally often: an object takes longer to find than another column.
-func expense(op byte) int {
-	if op >= opObject && op < opNumber {
-		return 1
-	}
-	return 0
-}
-
-func top(counts map[int]int, n, least int) (keys []int) {
-	for k, count := range counts {
-		if count >= least {
-			keys = append(keys, k)
-		}
-	}
-	slices.SortFunc(keys, func(a, b int) int { return cmp.Or(counts[b]-counts[a], a-b) })
-	return keys[:min(n, len(keys))]
-}
-
-// chooseBases returns the base with the fewest bytes, and those that give most numbers exactly.
-func chooseBases(all map[base]*cost) []base {
-	keys := make([]base, 0, len(all))
-	for b := range all {
-		keys = append(keys, b)
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	tie := func(a, b base) int { return cmp.Or(int(a.kind)-int(b.kind), a.of-b.of, a.plus-b.plus) }
-	slices.SortFunc(keys, func(a, b base) int { return cmp.Or(all[a].bytes-all[b].bytes, tie(a, b)) })
-	bases := []base{keys[0]}
-	slices.SortFunc(keys, func(a, b base) int { return cmp.Or(all[b].zeros-all[a].zeros, tie(a, b)) })
-	for _, k := range keys {
-		if len(bases) < maxBases && all[k].zeros > 0 && !slices.Contains(bases, k) {
-			bases = append(bases, k)
-		}
-	}
-	return bases
-}
-
-// emit is the third pass: it writes the operation of a value.
-func (e *encoder) emit(p *piece, c *column, v *value) {
+// emitValue writes the operation of a value.
+func (e *encoder) emitValue(p *piece, c *column, r ref) {
+	v := &e.values[r]
 	ops := &c.streams[streamOps]
 	if v.kind == kindHash {
 		ops.byte(opHash)
@@ -414,51 +93,58 @@ func (e *encoder) emit(p *piece, c *column, v *value) {
 	for _, op := range e.stats[c.id].order {
 		if e.gives(p, c, op, v) {
 			if op >= opObject && op < opNumber {
-				e.object(p, int(op-opObject), c.hole, false).read = true
+				e.read[e.object(p, int(op-opObject), c.hole)] = true
 			}
 			ops.byte(op)
 			return
 		}
 	}
-	b := v.of(e.buf)
 	if v.kind == kindNumber || v.kind == kindTime {
 		e.emitNumber(p, c, v)
 		return
 	}
+	b := v.of(e.buf)
 	if c.quoted {
-		if id, ok := parseUUID(b); ok && e.emitUUID(c, id, b) {
+		if id, ok := parseUUID(b); ok {
+			e.emitUUID(c, id, b, r)
 			return
 		}
-		if n, ok := c.dict.index[string(b)]; ok {
-			ops.byte(opEntry)
-			c.streams[streamIndexes].uvarint(uint64(n))
-			return
-		}
-		if isHex(b) {
-			ops.byte(opHex)
-			c.streams[streamIndexes].uvarint(uint64(len(b) / 2))
-			e.raw.b = appendUnhex(e.raw.b, b)
-			return
-		}
-	} else if n, ok := c.dict.index[string(b)]; ok {
-		ops.byte(opEntry)
-		c.streams[streamIndexes].uvarint(uint64(n))
+	}
+	if e.emitEntry(c, b) {
+		return
+	}
+	if c.quoted && isHex(b) {
+		ops.byte(opHex)
+		c.streams[streamIndexes].uvarint(uint64(len(b) / 2))
+		e.raw.b = appendUnhex(e.raw.b, b)
 		return
 	}
 	ops.byte(opText)
 	c.streams[streamTexts].uvarint(uint64(len(b)))
 	c.streams[streamTexts].b = append(c.streams[streamTexts].b, b...)
 	if len(b) <= maxEntry {
-		c.dict.index[string(b)] = len(c.dict.entries)
-		c.dict.entries = append(c.dict.entries, ref(len(e.values)))
+		e.addEntry(c.dict, b, r)
 	}
 }
 
-// noteWriter remembers that a piece has changed an object by an anchor.
-func noteWriter(o *entity, p *piece, anchor int) {
-	if w := p.number*(maxAnchors+1) + anchor; !slices.Contains(o.writers, w) {
-		o.writers = append(o.writers, w)
+// emitEntry writes the operation of a text that is in the dictionary, or reports false.
+func (e *encoder) emitEntry(c *column, b []byte) bool {
+	x := &c.dict.index
+	hash := hashOf(e.objects.seed, b)
+	for i := x.start(hash); x.slots[i].number != 0; i = x.after(i) {
+		n := x.slots[i].number - 1
+		if x.slots[i].hash == hash && bytes.Equal(e.values[c.dict.entries[n]].of(e.buf), b) {
+			c.streams[streamOps].byte(opEntry)
+			c.streams[streamIndexes].uvarint(uint64(n))
+			return true
+		}
 	}
+	return false
+}
+
+func (e *encoder) addEntry(d *dictionary, b []byte, r ref) {
+	d.entries = append(d.entries, r)
+	d.index.add(hashOf(e.objects.seed, b), uint32(len(d.entries)))
 }
 
 // prune leaves out the updates of objects that no operation has read. It does not change what the operations give.
@@ -466,12 +152,24 @@ func (e *encoder) prune() {
 	for _, p := range e.pieces {
 		clear(p.updates)
 	}
-	for _, o := range e.objects[1:] {
-		if !o.read {
+	mark := func(piece, anchors uint32) {
+		for a := range e.pieces[piece].updates {
+			if anchors&(1<<a) != 0 {
+				e.pieces[piece].updates[a] = true
+			}
+		}
+	}
+	for o, read := range e.read {
+		if !read {
 			continue
 		}
-		for _, w := range o.writers {
-			e.pieces[w/(maxAnchors+1)].updates[w%(maxAnchors+1)] = true
+		for at := e.objects.heads[o]; at != 0; at = e.objects.changes[at].next {
+			mark(e.objects.changes[at].piece, e.objects.changes[at].by)
+		}
+		if old := e.objects.olds[uint32(o)]; old != nil {
+			for _, w := range old.by {
+				mark(w.piece, w.anchors)
+			}
 		}
 	}
 }
@@ -480,15 +178,29 @@ func (e *encoder) prune() {
 func (e *encoder) gives(p *piece, c *column, op byte, v *value) bool {
 	switch {
 	case op == opBefore:
-		return e.same(c.now, v)
+		return e.same(e.latest[c.id].value, v)
 	case op >= opMinus:
 		w := &e.values[e.slot(c.slots[op-opMinus])]
-		return w.n > 0 && w.kind == kindNumber && isMinus(w.of(e.buf), v.of(e.buf))
+		return w.n > 0 && w.kind == kindNumber && w.number == -v.number && isMinus(w.of(e.buf), v.of(e.buf))
 	case op >= opSlot:
 		return e.same(e.slot(c.slots[op-opSlot]), v)
 	default:
-		return e.same(e.object(p, int(op-opObject), c.hole, false).member(c.name), v)
+		return e.same(e.member(e.object(p, int(op-opObject), c.hole), c.name), v)
 	}
+}
+
+// same reports whether an operation that repeats an earlier value gives a value.
+func (e *encoder) same(r ref, v *value) bool {
+	w := &e.values[r]
+	return w.print == v.print && w.n == v.n && r != 0 && w.kind != kindHash && string(w.of(e.buf)) == string(v.of(e.buf))
+}
+
+// isMinus reports whether one text is the other with a minus before it.
+func isMinus(a, b []byte) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return len(b) == len(a)+1 && b[0] == '-' && string(b[1:]) == string(a)
 }
 
 func (e *encoder) emitNumber(p *piece, c *column, v *value) {
@@ -510,9 +222,7 @@ func (e *encoder) emitNumber(p *piece, c *column, v *value) {
 	if len(c.bases) == 0 {
 		difference = v.number
 	} else if b := c.bases[of]; b.kind == baseObject {
-		if o := e.object(p, b.of, c.hole, false); o != nil {
-			o.read = true
-		}
+		e.read[e.object(p, b.of, c.hole)] = true
 	}
 	c.streams[streamOps].byte(op + byte(of))
 	c.streams[streamNumbers].varint(difference)
@@ -521,30 +231,25 @@ func (e *encoder) emitNumber(p *piece, c *column, v *value) {
 	}
 }
 
-func (e *encoder) emitUUID(c *column, id scalar.ID, b []byte) bool {
+// emitUUID writes the operation of a UUID.
+func (e *encoder) emitUUID(c *column, id scalar.ID, b []byte, r ref) {
 	ops := &c.streams[streamOps]
 	if id[6]>>4 == 8 {
-		if sequence, index, ok := e.ids.find(e, id); ok {
-			current := e.in[e.record].Sequence
-			if sequence == current {
+		if from, ok := e.ids.find(e, id); ok {
+			if current := e.in[e.record].Sequence; from.sequence == current {
 				ops.byte(opOwn)
+				c.streams[streamIndexes].varint(int64(from.index) - int64(e.last))
+				e.last = from.index
 			} else {
 				ops.byte(opOther)
-				c.streams[streamIndexes].uvarint(uint64(current - sequence))
+				c.streams[streamIndexes].uvarint(uint64(current - from.sequence))
+				c.streams[streamIndexes].uvarint(uint64(from.index))
 			}
-			if sequence == current {
-				c.streams[streamIndexes].varint(int64(index) - int64(e.last))
-				e.last = index
-			} else {
-				c.streams[streamIndexes].uvarint(uint64(index))
-			}
-			return true
+			return
 		}
 	}
-	if n, ok := c.dict.index[string(b)]; ok {
-		ops.byte(opEntry)
-		c.streams[streamIndexes].uvarint(uint64(n))
-		return true
+	if e.emitEntry(c, b) {
+		return
 	}
 	if id[6]>>4 == 7 && id[8]>>6 == 2 {
 		ops.byte(opUUID7)
@@ -557,15 +262,14 @@ func (e *encoder) emitUUID(c *column, id scalar.ID, b []byte) bool {
 		ops.byte(opUUID)
 		e.raw.b = append(e.raw.b, id[:]...)
 	}
-	c.dict.index[string(b)] = len(c.dict.entries)
-	c.dict.entries = append(c.dict.entries, ref(len(e.values)))
-	return true
+	e.addEntry(c.dict, b, r)
 }
 
 // idIndex finds which record and event an id derives from.
 type idIndex struct {
-	known map[scalar.ID]origin
-	done  int64 // the last sequence whose ids are known
+	known  map[scalar.ID]origin // the ids that values have
+	record int                  // of own
+	own    []scalar.ID          // the ids that derive from the record, as far as they were needed
 }
 
 type origin struct {
@@ -576,18 +280,31 @@ type origin struct {
 // maxDerived is the highest number of ids of one record that an encoder recognizes.
 const maxDerived = 512
 
-func (x *idIndex) find(e *encoder, id scalar.ID) (sequence int64, index uint32, ok bool) {
+// find returns the origin of an id that derives from the current record, or that a value has which derives from an earlier one.
+func (x *idIndex) find(e *encoder, id scalar.ID) (from origin, ok bool) {
 	current := e.in[e.record].Sequence
 	if current < 0 {
-		return 0, 0, false
+		return origin{}, false
 	}
-	if x.done < current {
-		x.done = current
-		n := uint32(min(len(e.rows[e.record]), maxDerived))
-		for i := range n {
-			x.known[decide.Stamp{Journal: e.journal, Sequence: current}.Derive(int(i))] = origin{current, i}
+	if x.record != e.record {
+		x.record, x.own = e.record, x.own[:0]
+	}
+	for i, own := range x.own {
+		if own == id {
+			return origin{current, uint32(i)}, true
 		}
 	}
-	o, ok := x.known[id]
-	return o.sequence, o.index, ok
+	if from, ok = x.known[id]; ok {
+		return from, true
+	}
+	for i := len(x.own); i < min(len(e.row), maxDerived); i++ {
+		own := decide.Stamp{Journal: e.journal, Sequence: current}.Derive(i)
+		x.own = append(x.own, own)
+		if own == id {
+			from = origin{current, uint32(i)}
+			x.known[id] = from
+			return from, true
+		}
+	}
+	return origin{}, false
 }

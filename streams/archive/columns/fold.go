@@ -9,61 +9,61 @@ const (
 	foldRows  = 8
 )
 
-// fold moves the texts of columns that never change into the templates.
+// fold moves the texts of columns that never change into the templates. It counts the rows of the pieces.
 func (e *encoder) fold() {
-	rows := make([]int, len(e.pieces))
-	texts := make([][]byte, len(e.columns)) // the first of each column
+	e.counts = make([]int, len(e.pieces))
+	firsts := make([]ref, len(e.columns)) // the first value of each column
 	changes := make([]bool, len(e.columns))
-	at := 0
-	e.eachPiece(func(p *piece) {
-		rows[p.number]++
-		for _, c := range p.columns {
-			v := &e.all[at]
-			text := v.of(e.buf)
-			if texts[c.id] == nil {
-				texts[c.id] = text
+	at := ref(1)
+	for _, n := range e.rows {
+		e.counts[n]++
+		for _, c := range e.pieces[n].columns {
+			if firsts[c.id] == 0 {
+				firsts[c.id] = at
+				v := &e.values[at]
+				changes[c.id] = v.kind == kindHash || v.n > foldBytes
 			}
-			if v.kind == kindHash || len(text) > foldBytes || string(text) != string(texts[c.id]) {
+			if !changes[c.id] && !e.same(firsts[c.id], &e.values[at]) {
 				changes[c.id] = true
 			}
 			at++
 		}
-	})
-	stays := func(p *piece, c *column) bool {
-		return p.number < 2 || changes[c.id] || rows[p.number] < foldRows || slices.Contains(p.anchors, c.hole)
 	}
-	at = 0
-	values := e.all[:0]
-	e.eachPiece(func(p *piece) {
+	stays := func(p *piece, c *column) bool {
+		return p.number < 2 || changes[c.id] || e.counts[p.number] < foldRows || slices.Contains(p.anchors, c.hole)
+	}
+	stay := make([]bool, len(e.columns))
+	texts := make([][]byte, len(e.columns))
+	for _, p := range e.pieces {
 		for _, c := range p.columns {
-			if stays(p, c) {
-				values = append(values, e.all[at])
+			if stay[c.id] = stays(p, c); !stay[c.id] {
+				texts[c.id] = e.values[firsts[c.id]].of(e.buf)
+			}
+		}
+	}
+	at = 1
+	values := e.values[:1]
+	for _, n := range e.rows {
+		for _, c := range e.pieces[n].columns {
+			if stay[c.id] {
+				values = append(values, e.values[at])
 			}
 			at++
 		}
-	})
-	e.all, e.columns = values, e.columns[:0]
-	for _, p := range e.pieces[1:] {
-		e.foldPiece(p, texts, stays)
 	}
-}
-
-// eachPiece passes the pieces of all values to visit.
-func (e *encoder) eachPiece(visit func(p *piece)) {
-	for _, row := range e.rows {
-		for _, n := range row {
-			visit(e.pieces[n])
-		}
+	e.values, e.columns = values, e.columns[:0]
+	for _, p := range e.pieces[1:] {
+		e.foldPiece(p, texts, stay)
 	}
 }
 
 // foldPiece moves the texts of the columns that do not stay into the template of their piece. It numbers the other columns.
-func (e *encoder) foldPiece(p *piece, texts [][]byte, stays func(*piece, *column) bool) {
+func (e *encoder) foldPiece(p *piece, texts [][]byte, stay []bool) {
 	statics := [][]byte{p.statics[0]}
 	moved := make([]int, len(p.columns)) // the new number of each hole, or -1
 	var columns []*column
 	for i, c := range p.columns {
-		if stays(p, c) {
+		if stay[c.id] {
 			moved[i] = len(columns)
 			columns = append(columns, c)
 			statics = append(statics, p.statics[i+1])
@@ -73,12 +73,12 @@ func (e *encoder) foldPiece(p *piece, texts [][]byte, stays func(*piece, *column
 		last := &statics[len(statics)-1]
 		*last = slices.Concat(*last, texts[c.id], p.statics[i+1])
 	}
-	p.statics, p.columns, p.highest = statics, columns, 0
+	p.statics, p.columns = statics, columns
 	for i, c := range columns {
 		c.id, c.hole = len(e.columns), i
-		p.highest = max(p.highest, c.name)
 		e.columns = append(e.columns, c)
 	}
+	p.index()
 	keep := func(holes []int) (left []int) {
 		for _, h := range holes {
 			if moved[h] >= 0 {

@@ -14,80 +14,59 @@ const (
 type token struct {
 	statics []span // len(holes)+1
 	holes   []tokenHole
+	name    []byte // the last name of a member in it; nil if it has none
 }
 
 type tokenHole struct {
 	value  span
-	name   span // of the member that the hole is the value of, or of the array that it is in
+	name   []byte // of the member that the hole is the value of, or of the array that it is in
 	quoted bool
 }
 
 // lexer splits values into static text and holes. It accepts any bytes: joining the parts always gives the value.
-type lexer struct {
-	tokens []token
-	n      int
-}
+type lexer struct{ token token }
 
-// split returns the pieces of b[from:to], which are valid until the next call. It reports false if the value doesn't look like
-// JSON.
-func (l *lexer) split(b []byte, from, to int) ([]token, bool) {
-	l.n = 0
-	l.begin()
-	static, name := from, span{}
+// next makes the piece that begins at from the token, and returns its end, or -1 if b[from:to] doesn't look like JSON. name is
+// that of the last member before.
+func (l *lexer) next(b []byte, from, to int, name []byte) int {
+	t := &l.token
+	t.statics, t.holes, t.name = t.statics[:0], t.holes[:0], nil
+	static := from
 	for i := from; i < to; {
 		switch c := b[i]; {
 		case c == '"':
 			end := closing(b, i+1, to)
 			if end < 0 {
-				return nil, false
+				return -1
 			}
 			inside := spanOf(i+1, end)
 			switch {
 			case end+1 < to && b[end+1] == ':':
-				name = inside
-			case string(name.of(b)) == "type" && isWord(inside.of(b)):
+				name = inside.of(b)
+				t.name = name
+			case string(name) == "type" && isWord(inside.of(b)):
 			default:
-				l.hole(spanOf(static, i+1), tokenHole{inside, name, true})
+				t.hole(spanOf(static, i+1), tokenHole{inside, name, true})
 				static = end
 			}
 			i = end + 1
-		case isBare(c):
-			end := i + 1
-			for end < to && isBare(b[end]) {
-				end++
-			}
-			l.hole(spanOf(static, i), tokenHole{spanOf(i, end), name, false})
+		case isBare[c]:
+			end := endOfBare(b, i, to)
+			t.hole(spanOf(static, i), tokenHole{spanOf(i, end), name, false})
 			static, i = end, end
-		case (c == '{' || c == '[') && i > static:
-			l.close(spanOf(static, i))
-			static = i
-			l.begin()
-			i++
+		case (c == '{' || c == '[') && i > from:
+			t.statics = append(t.statics, spanOf(static, i))
+			return i
 		default:
 			i++
 		}
 	}
-	l.close(spanOf(static, to))
-	return l.tokens[:l.n], true
+	t.statics = append(t.statics, spanOf(static, to))
+	return to
 }
 
-func (l *lexer) begin() {
-	if l.n == len(l.tokens) {
-		l.tokens = append(l.tokens, token{})
-	}
-	t := &l.tokens[l.n]
-	t.statics, t.holes = t.statics[:0], t.holes[:0]
-	l.n++
-}
-
-func (l *lexer) hole(static span, h tokenHole) {
-	t := &l.tokens[l.n-1]
+func (t *token) hole(static span, h tokenHole) {
 	t.statics, t.holes = append(t.statics, static), append(t.holes, h)
-}
-
-func (l *lexer) close(static span) {
-	t := &l.tokens[l.n-1]
-	t.statics = append(t.statics, static)
 }
 
 // closing returns the index of the quote that ends a string, or -1.
@@ -110,8 +89,23 @@ func closing(b []byte, i, to int) int {
 	return -1
 }
 
-func isBare(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '+' || c == '.'
+// isBare has the characters of values that are not in quotes.
+var isBare = bare()
+
+func bare() (is [256]bool) {
+	for c := range is {
+		b := byte(c)
+		is[c] = '0' <= b && b <= '9' || 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '-' || b == '+' || b == '.'
+	}
+	return is
+}
+
+// endOfBare returns the end of a value that is not in quotes.
+func endOfBare(b []byte, i, to int) int {
+	for i < to && isBare[b[i]] {
+		i++
+	}
+	return i
 }
 
 // isWord reports whether the value of a member "type" is part of the template.

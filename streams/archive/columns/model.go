@@ -15,6 +15,7 @@ type value struct {
 	span
 	kind   byte
 	format byte   // of a number
+	print  uint16 // a hash of the text, only for encoding
 	object uint32 // that it identifies, in model.objects, if that was looked for
 	number int64  // in 10⁻⁸, or microseconds
 }
@@ -26,19 +27,18 @@ type ref uint32
 type piece struct {
 	statics [][]byte
 	columns []*column // one for each hole
+	names   []int     // of the columns
+	holes   []uint16  // a hash table of names: the last hole with a name, plus 1
 	anchors []int     // holes whose values identify an object
 	joined  []int     // anchors that identify one together; may be empty
 	updates []bool    // for each anchor, whether the row changes the object that it identifies
 	highest int       // of the names of its columns
 	next    stream    // the pieces that came after it
-	number  int       // in model.pieces, only for encoding
+	number  uint32    // in model.pieces
 }
 
-// column is a hole of a piece, with the values that it had. Its first fields are those that each value needs, so that they share a
-// cache line.
+// column is a hole of a piece. Its first fields are those that each value needs, so that they share a cache line.
 type column struct {
-	now     ref // last value
-	record  int // in which it was
 	streams [streamsPerColumn]stream
 
 	id     int // in model.columns
@@ -49,6 +49,12 @@ type column struct {
 	slots  []int  // columns that it repeats values of the same record from
 	bases  []base // of numbers and times
 	dict   *dictionary
+}
+
+// latest is the last value of a column. It is apart from the column so that those of all columns fit into the processor's cache.
+type latest struct {
+	value  ref
+	record int32 // in which it was
 }
 
 // The streams of a column.
@@ -98,17 +104,10 @@ const (
 	baseSlot        // another column in the same record
 )
 
-// entity holds the last members of the objects that a text identifies.
-type entity struct {
-	last    []ref // by name
-	read    bool  // only for encoding
-	writers []int // pieces and anchors that have changed it, only for encoding
-}
-
 // dictionary numbers texts in the order of their first appearance. The columns of members with the same name share one.
 type dictionary struct {
 	entries []ref
-	index   map[string]int // only for encoding
+	index   index // of entries plus 1, only for encoding
 }
 
 // maxEntry is the length of the longest text in a dictionary.
@@ -121,76 +120,132 @@ type model struct {
 	values  []value
 	pieces  []*piece
 	columns []*column
+	latest  []latest // by column
 	names   int
-	objects []*entity         // 0 is none
-	keys    map[string]uint32 // of the objects
+	objects objects
 	record  int
-	time    int64                                 // the first time in the record, in microseconds
-	last    uint32                                // index of the last id derived from the record
-	row     []ref                                 // the values of the current piece
-	wrote   func(o *entity, p *piece, anchor int) // notes who changes an object; only for encoding
+	time    int64  // the first time in the record, in microseconds
+	last    uint32 // index of the last id derived from the record
+	first   ref    // the value of the first hole of the current piece
+	joined  uint32 // the object of the joined anchors of the current piece; unknownObject until it is looked for
 	key     []byte
 }
 
+// unknownObject is no number of an object.
+const unknownObject = 1<<32 - 1
+
 func newModel(journal scalar.ID) *model {
 	raw := &piece{statics: [][]byte{nil, nil}, number: 1}
-	m := &model{journal: journal, values: make([]value, 1, 1<<12), objects: make([]*entity, 1), keys: make(map[string]uint32)}
+	m := &model{journal: journal, values: make([]value, 1), objects: newObjects()}
 	m.names = 1
 	m.pieces = []*piece{{}, raw} // piece 0 is the beginning and the end of a value
 	m.addColumn(raw, 0, false, new(dictionary))
+	raw.index()
 	return m
 }
 
 func (m *model) addColumn(p *piece, name int, quoted bool, d *dictionary) {
-	c := &column{id: len(m.columns), hole: len(p.columns), name: name, quoted: quoted, record: -1, dict: d}
+	c := &column{id: len(m.columns), hole: len(p.columns), name: name, quoted: quoted, dict: d}
 	p.columns = append(p.columns, c)
-	p.highest = max(p.highest, name)
 	m.columns = append(m.columns, c)
 }
 
-// object returns the object that an anchor of the current row identifies, or nil. Only the holes before the given one have
-// values. With add, it is never nil.
-func (m *model) object(p *piece, anchor, hole int, add bool) *entity {
+// index prepares holeOf, once all columns of the piece are known.
+func (p *piece) index() {
+	size := 2
+	for size < 2*len(p.columns) {
+		size *= 2
+	}
+	p.names, p.holes, p.highest = make([]int, len(p.columns)), make([]uint16, size), 0
+	for h, c := range p.columns {
+		p.names[h] = c.name
+		p.highest = max(p.highest, c.name)
+		i := c.name & (size - 1)
+		for p.holes[i] != 0 && p.names[p.holes[i]-1] != c.name {
+			i = (i + 1) & (size - 1)
+		}
+		p.holes[i] = uint16(h + 1)
+	}
+}
+
+// holeOf returns the last hole with a name, or -1.
+func (p *piece) holeOf(name int) int {
+	mask := len(p.holes) - 1
+	for i := name & mask; ; i = (i + 1) & mask {
+		h := int(p.holes[i]) - 1
+		if h < 0 || p.names[h] == name {
+			return h
+		}
+	}
+}
+
+// start makes all columns ones without a value, once all are known.
+func (m *model) start() {
+	m.latest = make([]latest, len(m.columns))
+	for i := range m.latest {
+		m.latest[i].record = -1
+	}
+}
+
+// beginRow starts a piece, whose values follow from a number on.
+func (m *model) beginRow(first ref) { m.first, m.joined = first, unknownObject }
+
+// object returns the object that an anchor of the current row identifies, or 0. Only the holes before the given one have values.
+func (m *model) object(p *piece, anchor, hole int) uint32 {
 	if anchor >= len(p.anchors) {
-		return m.joinedObject(p, hole, add)
+		return m.joinedObject(p, hole)
 	}
 	h := p.anchors[anchor]
 	if h >= hole {
-		return nil
+		return 0
 	}
-	v := &m.values[m.row[h]]
+	return m.objectOf(&m.values[m.first+ref(h)])
+}
+
+// objectOf returns the object that the text of a value identifies, or 0.
+func (m *model) objectOf(v *value) uint32 {
 	if v.kind == kindHash {
-		return nil
+		return 0
 	}
 	if v.object == 0 { // else it was found before, for this value or for one that this is a copy of
-		v.object = m.find(v.of(m.buf), add)
+		v.object = m.objects.find(m.buf, v.span)
 	}
-	return m.objects[v.object]
+	return v.object
 }
 
-// find returns the number of the object with a key, or 0.
-func (m *model) find(key []byte, add bool) uint32 {
-	n, ok := m.keys[string(key)]
-	if !ok && add {
-		n = uint32(len(m.objects))
-		m.objects = append(m.objects, new(entity))
-		m.keys[string(key)] = n
+func (m *model) joinedObject(p *piece, hole int) uint32 {
+	for _, h := range p.joined {
+		if h >= hole {
+			return 0
+		}
 	}
-	return n
+	if m.joined == unknownObject {
+		m.joined = m.findJoined(p)
+	}
+	return m.joined
 }
 
-func (m *model) joinedObject(p *piece, hole int, add bool) *entity {
+func (m *model) findJoined(p *piece) uint32 {
+	var j join
+	for i, h := range p.joined {
+		if j.parts[i] = m.objectOf(&m.values[m.first+ref(h)]); j.parts[i] == 0 {
+			return 0
+		}
+	}
+	if len(p.joined) == 0 {
+		return 0
+	}
+	hash := m.objects.joins.hash(&j.parts)
+	if n := m.objects.joins.find(hash, &j.parts); n != 0 {
+		return n
+	}
 	m.key = m.key[:0]
 	for _, h := range p.joined {
-		if h >= hole || m.values[m.row[h]].kind == kindHash {
-			return nil
-		}
-		m.key = append(append(m.key, m.values[m.row[h]].of(m.buf)...), 0)
+		m.key = append(append(m.key, m.values[m.first+ref(h)].of(m.buf)...), 0)
 	}
-	if len(m.key) == 0 {
-		return nil
-	}
-	return m.objects[m.find(m.key, add)]
+	j.object = m.objects.lookup(m.buf, m.key, key{long: true})
+	m.objects.joins.add(hash, j)
+	return j.object
 }
 
 // anchorsOf returns the number of anchors, with the joined one.
@@ -201,18 +256,9 @@ func (p *piece) anchorsOf() int {
 	return len(p.anchors)
 }
 
-// member returns the last value of a name of an entity.
-func (e *entity) member(name int) ref {
-	if e == nil || name >= len(e.last) {
-		return 0
-	}
-	return e.last[name]
-}
-
-// put makes a value that of a column in the current row.
+// put makes a value the last one of a column.
 func (m *model) put(c *column, r ref) {
-	m.row = append(m.row, r)
-	c.now, c.record = r, m.record
+	m.latest[c.id] = latest{r, int32(m.record)}
 	if v := &m.values[r]; v.kind == kindTime && m.time == 0 {
 		m.time = v.number
 	}
@@ -224,29 +270,19 @@ func (m *model) endRow(p *piece) {
 		if !updates {
 			continue
 		}
-		e := m.object(p, a, len(p.columns), true)
-		if e == nil {
-			continue
-		}
-		if n := p.highest + 1 - len(e.last); n > 0 {
-			e.last = append(e.last, make([]ref, n)...)
-		}
-		for i, c := range p.columns {
-			e.last[c.name] = m.row[i]
-		}
-		if m.wrote != nil {
-			m.wrote(e, p, a)
+		if o := m.object(p, a, len(p.columns)); o != 0 {
+			m.changed(o, p, a)
 		}
 	}
 }
 
 // slot returns the value of another column in the current record, or 0.
 func (m *model) slot(column int) ref {
-	c := m.columns[column]
-	if c.record != m.record {
+	l := m.latest[column]
+	if l.record != int32(m.record) {
 		return 0
 	}
-	return c.now
+	return l.value
 }
 
 // baseOf returns the prediction for the next number of a column. A missing value counts as 0.
@@ -254,9 +290,9 @@ func (m *model) baseOf(p *piece, c *column, b base, kind byte) int64 {
 	var r ref
 	switch b.kind {
 	case baseBefore:
-		r = c.now
+		r = m.latest[c.id].value
 	case baseObject:
-		r = m.object(p, b.of, c.hole, false).member(c.name)
+		r = m.member(m.object(p, b.of, c.hole), c.name)
 	case baseSlot:
 		r = m.slot(b.of)
 	}
@@ -276,11 +312,3 @@ func (m *model) numberOf(r ref, kind byte) int64 {
 
 // begin starts the next record.
 func (m *model) begin(record int) { m.record, m.time, m.last = record, 0, 0 }
-
-// reset forgets the values, and keeps the templates and their choices.
-func (m *model) reset() {
-	m.values, m.record, m.objects, m.keys = m.values[:1], 0, m.objects[:1], make(map[string]uint32)
-	for _, c := range m.columns {
-		c.now, c.record = 0, -1
-	}
-}

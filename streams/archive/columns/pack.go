@@ -80,19 +80,12 @@ func (c *Encoder) plain(values []Value) []byte {
 // columns returns the templates and streams of values.
 func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
 	e := &encoder{model: newModel(journal), in: values, turns: newTurns(c.share), templates: make(map[string]int), names: make(map[string]int),
-		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), done: -1}}
-	e.columns[0].dict.index = make(map[string]int)
+		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), record: -1}}
 	e.split()
 	e.fold()
-	e.stats = make([]stats, len(e.columns))
-	for i := range e.stats {
-		e.stats[i] = stats{equal: map[byte]int{}, slots: map[int]int{}, minus: map[int]int{}, bases: map[base]*cost{}}
-	}
-	e.walk(e.count)
+	e.count()
 	e.choose()
-	e.reset()
-	e.choosing, e.wrote = true, noteWriter
-	e.walk(e.emit)
+	e.emit()
 	e.prune()
 	return c.pack(e)
 }
@@ -233,6 +226,7 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 	if err := c.open(d, chunk); err != nil {
 		return nil, &DamagedError{-1, err}
 	}
+	d.start()
 	d.buf = make([]byte, 0, total)
 	d.values = make([]value, 1, 1+d.count())
 	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
@@ -374,7 +368,7 @@ func readTemplates(m *model, from *stream) error {
 	}
 	dicts := make(map[int]*dictionary)
 	for range pieces - 2 {
-		p := new(piece)
+		p := &piece{number: uint32(len(m.pieces))}
 		holes := number(maxHoles + 1)
 		for i := 0; ok() && i <= holes; i++ {
 			text, err := from.take(number(maxStatic + 1))
@@ -401,6 +395,7 @@ func readTemplates(m *model, from *stream) error {
 		if !ok() {
 			return errTemplate
 		}
+		p.index()
 		m.pieces = append(m.pieces, p)
 	}
 	for _, c := range m.columns {

@@ -1,0 +1,246 @@
+package columns
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math/rand/v2"
+)
+
+// objects numbers the objects that texts identify, from 1 on, and holds the last members of each.
+type objects struct {
+	seed    maphash.Seed
+	texts   index
+	keys    []key    // by object
+	long    []byte   // the keys that are not texts of a value, one after the other
+	joins   joins    // the objects that were found by several texts together
+	heads   []uint32 // by object: its newest change
+	olds    map[uint32]*older
+	changes []change // 0 is none
+}
+
+// key is where the text that identifies an object is: in the values, or among the long keys.
+type key struct {
+	span
+	long bool
+}
+
+// change is the newest row of a piece that has changed the members of an object. The changes of an object are a list, the newest
+// first.
+type change struct {
+	piece uint32
+	first ref    // the value of the first hole
+	next  uint32 // the next older change of the object; 0 is none
+	by    uint32 // the anchors that identified the object, as bits; only for encoding
+}
+
+// maxChanges is the length of the longest list of changes. Older changes are kept by name.
+const maxChanges = 8
+
+// older holds the last members of an object in changes that its list no longer has.
+type older struct {
+	last []ref // by name
+	by   []writer
+}
+
+// writer is a piece that has changed an object, and the anchors that identified the object.
+type writer struct{ piece, anchors uint32 }
+
+func newObjects() objects {
+	return objects{seed: maphash.MakeSeed(), keys: make([]key, 1), heads: make([]uint32, 1), changes: make([]change, 1),
+		olds: make(map[uint32]*older), joins: joins{seed: rand.Uint64(), all: make([]join, 1)}}
+}
+
+// forget removes the members of all objects. The objects keep their numbers.
+func (o *objects) forget() {
+	clear(o.heads)
+	clear(o.olds)
+	o.changes = o.changes[:1]
+}
+
+// find returns the object that the text of a value identifies.
+func (o *objects) find(buf []byte, at span) uint32 { return o.lookup(buf, at.of(buf), key{at, false}) }
+
+// lookup returns the object with a key. If it is new, stored says where its key is.
+func (o *objects) lookup(buf, text []byte, stored key) uint32 {
+	hash := hashOf(o.seed, text)
+	for i := o.texts.start(hash); ; i = o.texts.after(i) {
+		s := o.texts.slots[i]
+		if s.number == 0 {
+			break
+		}
+		if s.hash != hash {
+			continue
+		}
+		if k := o.keys[s.number]; int(k.n) == len(text) && bytes.Equal(k.of(o.source(buf, k)), text) {
+			return s.number
+		}
+	}
+	n := uint32(len(o.keys))
+	if stored.long {
+		stored.span = spanOf(len(o.long), len(o.long)+len(text))
+		o.long = append(o.long, text...)
+	}
+	o.keys, o.heads = append(o.keys, stored), append(o.heads, 0)
+	o.texts.add(hash, n)
+	return n
+}
+
+func (o *objects) source(buf []byte, k key) []byte {
+	if k.long {
+		return o.long
+	}
+	return buf
+}
+
+// changed makes the members of the current row those of an object that an anchor identifies.
+func (m *model) changed(object uint32, p *piece, anchor int) {
+	o := &m.objects
+	before, at, n := uint32(0), o.heads[object], 0
+	for at != 0 && o.changes[at].piece != p.number {
+		if n++; n == maxChanges {
+			m.age(object, o.changes[at])
+			o.changes[at].piece, o.changes[at].by = p.number, 0
+			break
+		}
+		before, at = at, o.changes[at].next
+	}
+	if at == 0 {
+		at = uint32(len(o.changes))
+		o.changes = append(o.changes, change{piece: p.number, next: o.heads[object]})
+		o.heads[object] = at
+	} else if before != 0 {
+		o.changes[before].next = o.changes[at].next
+		o.changes[at].next = o.heads[object]
+		o.heads[object] = at
+	}
+	c := &o.changes[at]
+	c.first, c.by = m.first, c.by|1<<anchor
+}
+
+// age keeps the members of the oldest change of an object by name.
+func (m *model) age(object uint32, c change) {
+	old := m.objects.olds[object]
+	if old == nil {
+		old = new(older)
+		m.objects.olds[object] = old
+	}
+	p := m.pieces[c.piece]
+	if n := p.highest + 1 - len(old.last); n > 0 {
+		old.last = append(old.last, make([]ref, n)...)
+	}
+	for i, name := range p.names {
+		old.last[name] = c.first + ref(i)
+	}
+	for i := range old.by {
+		if old.by[i].piece == c.piece {
+			old.by[i].anchors |= c.by
+			return
+		}
+	}
+	old.by = append(old.by, writer{c.piece, c.by})
+}
+
+// member returns the last value of a name of an object, or 0.
+func (m *model) member(object uint32, name int) ref {
+	if object == 0 {
+		return 0
+	}
+	o := &m.objects
+	n := 0
+	for at := o.heads[object]; at != 0; n++ {
+		e := &o.changes[at]
+		if h := m.pieces[e.piece].holeOf(name); h >= 0 {
+			return e.first + ref(h)
+		}
+		at = e.next
+	}
+	if n == maxChanges {
+		if old := o.olds[object]; old != nil && name < len(old.last) {
+			return old.last[name]
+		}
+	}
+	return 0
+}
+
+// index is a hash table of numbers above 0. Its owner keeps what the numbers stand for, and compares it.
+type index struct {
+	slots []indexSlot // a power of two, of which at most half are used
+	used  int
+}
+
+type indexSlot struct{ hash, number uint32 }
+
+func (x *index) start(hash uint32) uint32 {
+	if len(x.slots) == 0 {
+		x.slots = make([]indexSlot, 16)
+	}
+	return hash & uint32(len(x.slots)-1)
+}
+
+func (x *index) after(i uint32) uint32 { return (i + 1) & uint32(len(x.slots)-1) }
+
+// add adds a number that is not there.
+func (x *index) add(hash, number uint32) {
+	if x.used++; 2*x.used > len(x.slots) {
+		old := x.slots
+		x.slots = make([]indexSlot, max(16, 4*len(old)))
+		for _, s := range old {
+			if s.number != 0 {
+				x.put(s)
+			}
+		}
+	}
+	x.put(indexSlot{hash, number})
+}
+
+func (x *index) put(s indexSlot) {
+	i := x.start(s.hash)
+	for x.slots[i].number != 0 {
+		i = x.after(i)
+	}
+	x.slots[i] = s
+}
+
+func hashOf(seed maphash.Seed, b []byte) uint32 {
+	h := maphash.Bytes(seed, b)
+	return uint32(h ^ h>>32)
+}
+
+// joins finds the object of several texts by the objects that these identify alone.
+type joins struct {
+	seed  uint64
+	index index
+	all   []join // 0 is none
+}
+
+type join struct {
+	parts  [maxAnchors]uint32
+	object uint32
+}
+
+func (x *joins) hash(parts *[maxAnchors]uint32) uint32 {
+	h := x.seed
+	for _, n := range parts {
+		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return uint32(h ^ h>>32)
+}
+
+// find returns the object, or 0.
+func (x *joins) find(hash uint32, parts *[maxAnchors]uint32) uint32 {
+	for i := x.index.start(hash); ; i = x.index.after(i) {
+		s := x.index.slots[i]
+		if s.number == 0 {
+			return 0
+		}
+		if s.hash == hash && x.all[s.number].parts == *parts {
+			return x.all[s.number].object
+		}
+	}
+}
+
+func (x *joins) add(hash uint32, j join) {
+	x.index.add(hash, uint32(len(x.all)))
+	x.all = append(x.all, j)
+}
