@@ -37,8 +37,9 @@ type entry struct {
 	plain    bool        // key, headers and timestamp are functions of the value
 }
 
-// isPlain reports whether key, headers and timestamp of a record are those that a writer gives to its value.
-func isPlain(l log, r *kgo.Record) bool {
+// isPlain reports whether key, headers and timestamp of a record are those that a writer gives to its value. The head is that of the
+// value.
+func isPlain(l log, r *kgo.Record, head *record.Record) bool {
 	if r.Key == nil || r.Value == nil {
 		return false
 	}
@@ -46,10 +47,6 @@ func isPlain(l log, r *kgo.Record) bool {
 		if h.Value == nil {
 			return false
 		}
-	}
-	head, err := record.DecodeHead(r.Value)
-	if err != nil {
-		return false
 	}
 	return journal.VerifyKafka(record.Entry{Record: head, Journal: l.id, Value: r.Value}, l.journal, r) == nil
 }

@@ -119,15 +119,20 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 	if err != nil {
 		return err
 	}
+	var head *record.Record
 	if ok {
 		e.sequence, e.hash = got.Position.Sequence, got.Position.Hash
-		if err := w.follow(r.Value, e.sequence); err != nil {
+		if head = w.chain.Head(); head == nil {
+			head = got.Record
+		}
+		if err := w.follow(head, r.Value); err != nil {
 			return err
 		}
 	} else {
 		e.hash = sha256.Sum256(r.Value)
+		head, _ = record.DecodeHead(r.Value)
 	}
-	e.plain = isPlain(w.log, r)
+	e.plain = head != nil && isPlain(w.log, r, head)
 	w.add(e)
 	if held := len(w.current.chunks); held > maxPending*w.archive.cfg.chunkSize() {
 		return fmt.Errorf("archive: the records after record %d take %d bytes and do not fill a range: %d of them are valid, and readers skip %d",
@@ -150,25 +155,21 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 func (w *Writer) Full() bool { return w.full }
 
 // follow takes from a valid record what the manifest says of it.
-func (w *Writer) follow(value []byte, sequence int64) error {
-	head, err := record.DecodeHead(value)
-	if err != nil {
-		return fmt.Errorf("archive: record %d: %w", sequence, err)
-	}
+func (w *Writer) follow(head *record.Record, value []byte) error {
 	w.current.LastTime = head.Time
 	if head.Command.Type != record.TypeGenesis && head.Command.Type != record.TypeTermStarted {
 		return nil
 	}
 	r, err := record.Decode(decide.NewRegistry(), value)
 	if err != nil {
-		return fmt.Errorf("archive: record %d: %w", sequence, err)
+		return fmt.Errorf("archive: record %d: %w", head.Sequence, err)
 	}
 	switch event := r.Events[0].(type) {
 	case *record.Genesis:
 		w.log.id, w.log.partitions = event.JournalID, event.Partitions
 	case *record.TermStarted:
 		if event.Term != w.term+1 {
-			return w.chain.Broken(w.chain.Position().Offset, sequence, fmt.Sprintf("it opens term %d after term %d", event.Term, w.term), nil)
+			return w.chain.Broken(w.chain.Position().Offset, head.Sequence, fmt.Sprintf("it opens term %d after term %d", event.Term, w.term), nil)
 		}
 		w.term = event.Term
 	}

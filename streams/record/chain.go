@@ -25,6 +25,7 @@ type Chain struct {
 	cache     *EncodedCache // of records that need not be decoded; may be nil
 
 	at   Position  // of the last valid record
+	head *Record   // of a record that was not decoded, if it is the last valid one
 	id   scalar.ID // of the journal; zero if not known
 	term int64     // of the last valid TermStarted; 0 before the first, or UnknownTerm
 
@@ -66,6 +67,14 @@ func (c *Chain) Journal() string { return c.journal }
 
 // Position returns the position of the last valid record.
 func (c *Chain) Position() Position { return c.at }
+
+// Head returns the last valid record without its events. It is nil if the chain has decoded that record, which the entry then holds.
+func (c *Chain) Head() *Record {
+	if c.head == nil || c.head.Sequence != c.at.Sequence {
+		return nil
+	}
+	return c.head
+}
 
 // SetOffset corrects the offset of the last valid record, which is a hint.
 func (c *Chain) SetOffset(offset int64) { c.at.Offset = offset }
@@ -113,7 +122,7 @@ func (c *Chain) Admit(offset int64, value []byte) (entry Entry, ok bool, err err
 		if !jsontext.Value(value).IsValid() {
 			return Entry{}, false, nil
 		}
-		c.term = UnknownTerm
+		c.term, c.head = UnknownTerm, &e.record
 		c.at = Position{Offset: offset, Sequence: n, Hash: sha256.Sum256(value)}
 		return Entry{Position: c.at, Journal: c.id, Value: value}, true, nil
 	}
