@@ -276,6 +276,7 @@ func (d *diagnosis) checkLog(ctx context.Context, s *settings.Settings, rows *pg
 	for _, j := range table {
 		d.checkJournal(ctx, client, j, rows, saved)
 	}
+	d.checkArchives(ctx, s, client, saved, table)
 	d.checkDailyFiles(ctx, s, client, saved)
 	d.checkFence(ctx, s, client)
 }
@@ -343,7 +344,6 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 	if ahead := time.Until(at); ahead > clockTolerance {
 		d.judgeClockOfLog(name, ahead)
 	}
-	d.checkHistory(ctx, client, name)
 	if rows != nil {
 		d.judgeRows(name, tip.Sequence, k.rows, k.rowsErr)
 	}
@@ -352,27 +352,6 @@ func (d *diagnosis) checkJournal(ctx context.Context, client *journal.Client, j 
 		if k.snapshotsErr != nil {
 			d.add("snapshots "+name, isFailed, "%v", k.snapshotsErr)
 		}
-	}
-}
-
-// checkHistory checks that the archive has the records that were trimmed from a journal.
-func (d *diagnosis) checkHistory(ctx context.Context, client *journal.Client, name string) {
-	trimmed, err := client.TrimmedAt(ctx, name, 0)
-	if trimmed == nil && err == nil {
-		return
-	}
-	check := "archive " + name
-	if err != nil {
-		d.add(check, isFailed, "%v", err)
-		return
-	}
-	switch _, lacks, err := client.Beginning(ctx, name, 0); {
-	case err != nil:
-		d.add(check, isFailed, "%v", err)
-	case lacks != nil:
-		d.add(check, isFailed, "the records before %d were trimmed from the log, and the archive does not have them; --archive-url names it: %v", trimmed.Sequence, lacks)
-	default:
-		d.add(check, isGood, "it has the %d records that were trimmed from the log", trimmed.Sequence)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -318,8 +319,7 @@ func TestTheArchiveLacksTrimmedRecords(t *testing.T) {
 	}
 	defer stop()
 	d := &diagnosis{}
-	d.checkHistory(t.Context(), client, "trading")
-	d.checkHistory(t.Context(), client, "identity")
+	d.checkArchives(t.Context(), s, client, nil, journals.All())
 	if len(d.findings) != 1 || !d.holds(isFailed, "archive trading the records before 200 were trimmed") {
 		t.Errorf("%v", d.findings)
 	}

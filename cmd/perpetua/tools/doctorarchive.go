@@ -1,0 +1,70 @@
+package tools
+
+import (
+	"context"
+
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/journal"
+)
+
+// checkArchives checks the archive of each journal.
+func (d *diagnosis) checkArchives(ctx context.Context, s *settings.Settings, client *journal.Client, saved *saved, table journals.Table) {
+	ctx, cancel := context.WithTimeout(ctx, chainWithin)
+	defer cancel()
+	all := newArchives(s)
+	defer all.close()
+	for _, j := range table {
+		trimmed, err := client.TrimmedAt(ctx, j.Name(), 0)
+		switch {
+		case err != nil:
+			d.add("archive "+j.Name(), isFailed, "%v", err)
+		case trimmed != nil:
+			d.checkTrimmed(ctx, client, j.Name(), trimmed.Sequence)
+		case s.Stores.ArchiveURL != "" || saved != nil: // otherwise checkBucket has reported that there is no bucket
+			d.checkArchived(ctx, client, j, all)
+		}
+	}
+}
+
+// checkTrimmed checks that the archive has the records before a sequence, which were trimmed from a journal.
+func (d *diagnosis) checkTrimmed(ctx context.Context, client *journal.Client, name string, before int64) {
+	check := "archive " + name
+	switch _, lacks, err := client.Beginning(ctx, name, 0); {
+	case err != nil:
+		d.add(check, isFailed, "%v", err)
+	case lacks != nil:
+		d.add(check, isFailed, "the records before %d were trimmed from the log, and the archive does not have them; --archive-url names it: %v", before, lacks)
+	default:
+		d.add(check, isGood, "it has the %d records that were trimmed from the log", before)
+	}
+}
+
+// checkArchived checks the manifests of the archive of a journal that was not trimmed, and that the log holds the last record of a full
+// range. It reports nothing of an archive without full ranges.
+func (d *diagnosis) checkArchived(ctx context.Context, client *journal.Client, j journals.Journal, all *archives) {
+	cfg, err := all.config(ctx, j.Name(), 0)
+	if err != nil {
+		return // reported by the checks of the buckets
+	}
+	check := "archive " + j.Name()
+	a, err := archive.OpenRanges(ctx, cfg)
+	if err != nil {
+		d.add(check, isFailed, "%v", err)
+		return
+	}
+	head := a.Head()
+	if head == nil {
+		return
+	}
+	if err := client.Holds(ctx, j.Rules, 0, head.Position()); err != nil {
+		d.add(check, isFailed, "it is not the archive of this log: %v", err)
+		return
+	}
+	if err := a.TailDamage(); err != nil {
+		d.add(check, isWarning, "the records after sequence %d are not archived: %v", head.Position().Sequence, err)
+		return
+	}
+	d.add(check, isGood, "it has the %d records up to the end of its last full range, which the log holds", head.Base.Sequence)
+}
