@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -46,13 +48,14 @@ func (c *Encoder) Encode(journal scalar.ID, values []Value) ([]byte, error) {
 	if total > MaxBytes {
 		return nil, fmt.Errorf("a chunk of %d bytes", total)
 	}
-	chunk := append([]byte{formColumns}, c.columns(journal, values)...)
-	err := c.check(journal, values, sequences, chunk, total)
+	var room room
+	chunk := append([]byte{formColumns}, c.columns(journal, values, &room)...)
+	err := c.check(journal, values, sequences, chunk, total, &room)
 	if err == nil {
 		return chunk, nil
 	}
 	chunk = c.plain(values)
-	return chunk, c.check(journal, values, sequences, chunk, total)
+	return chunk, c.check(journal, values, sequences, chunk, total, &room)
 }
 
 // The forms of a chunk, which are its first byte.
@@ -72,8 +75,8 @@ func (c *Encoder) plain(values []Value) []byte {
 	return c.appendFrame(c.appendFrame([]byte{formPlain}, lengths.b), all)
 }
 
-// columns returns the templates and streams of values.
-func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
+// columns returns the templates and streams of values, and the memory that it no longer needs.
+func (c *Encoder) columns(journal scalar.ID, values []Value, free *room) []byte {
 	e := &encoder{model: newModel(journal), in: values, turns: newTurns(), templates: make(map[string]int), names: make(map[string]int),
 		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), record: -1}}
 	e.split()
@@ -82,12 +85,14 @@ func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
 	e.choose()
 	e.emit()
 	e.prune()
-	return c.pack(e)
+	packed := c.pack(e)
+	*free = room{e.buf, e.values}
+	return packed
 }
 
 // check returns an error if a chunk does not decode to the values.
-func (c *Encoder) check(journal scalar.ID, values []Value, sequences []int64, chunk []byte, total int) error {
-	again, err := c.dec.Decode(journal, sequences, chunk, total)
+func (c *Encoder) check(journal scalar.ID, values []Value, sequences []int64, chunk []byte, total int, room *room) error {
+	again, err := c.dec.decode(journal, sequences, chunk, total, room)
 	if err != nil {
 		return fmt.Errorf("a chunk does not decode: %w", err)
 	}
@@ -195,17 +200,48 @@ func (e *encoder) writeTemplates(to *stream) {
 }
 
 // Decoder decodes chunks. It is safe for concurrent use.
-type Decoder struct{ zstd *zstd.Decoder }
+type Decoder struct {
+	zstd  *zstd.Decoder
+	rooms sync.Pool // of *room
+}
 
 // NewDecoder returns a decoder.
 func NewDecoder() (*Decoder, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
-	return &Decoder{z}, err
+	return &Decoder{zstd: z}, err
+}
+
+// room is memory that a decoder uses again.
+type room struct {
+	buf    []byte
+	values []value
 }
 
 // Decode returns the values of a chunk, of which there must be as many as sequences, and total bytes. Its errors are
 // *DamagedError.
 func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, total int) (*Decoded, error) {
+	r, ok := c.rooms.Get().(*room)
+	if !ok {
+		r = new(room)
+	}
+	defer c.rooms.Put(r)
+	out, err := c.decode(journal, sequences, chunk, total, r)
+	r.buf = nil
+	return out, err
+}
+
+// Free takes the Bytes of decoded values that nobody uses any more, to decode another chunk.
+func (c *Decoder) Free(b []byte) {
+	r, ok := c.rooms.Get().(*room)
+	if !ok {
+		r = new(room)
+	}
+	r.buf = b
+	c.rooms.Put(r)
+}
+
+// decode is Decode with memory to use. The values that it returns are in the buffer of room, if that is large enough.
+func (c *Decoder) decode(journal scalar.ID, sequences []int64, chunk []byte, total int, room *room) (*Decoded, error) {
 	if len(chunk) == 0 {
 		return nil, &DamagedError{-1, errShort}
 	}
@@ -222,16 +258,22 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 		return nil, &DamagedError{-1, err}
 	}
 	d.start()
-	d.buf = make([]byte, 0, total)
-	d.values = make([]value, 1, 1+d.count())
+	d.buf, d.values = room.buf, room.values
+	if cap(d.buf) < total+slack {
+		d.buf = make([]byte, total+slack)
+	}
+	d.buf = d.buf[:total+slack]
+	d.values = append(slices.Grow(d.values[:0], 1+d.count()), value{})
 	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
-	if err := d.all(); err != nil {
+	err := d.all()
+	room.values = d.values
+	if err != nil {
 		return nil, err
 	}
-	if len(d.buf) != total {
-		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", len(d.buf), total)}
+	if d.at != total {
+		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", d.at, total)}
 	}
-	d.out.Bytes = d.buf
+	d.out.Bytes = d.buf[:total]
 	return &d.out, nil
 }
 
@@ -269,7 +311,7 @@ func (c *Decoder) open(d *decoder, chunk []byte) error {
 	if err != nil {
 		return err
 	}
-	head := stream{b: first}
+	head := stream{b: append(make([]byte, 0, len(first)+slack), first...)} // static texts have slack after them
 	if err := readTemplates(d.model, &head); err != nil {
 		return err
 	}
