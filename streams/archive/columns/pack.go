@@ -25,7 +25,7 @@ type Encoder struct {
 
 // NewEncoder returns an encoder.
 func NewEncoder() (*Encoder, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
 	if err != nil {
 		return nil, err
@@ -48,14 +48,15 @@ func (c *Encoder) Encode(journal scalar.ID, values []Value) ([]byte, error) {
 	if total > MaxBytes {
 		return nil, fmt.Errorf("a chunk of %d bytes", total)
 	}
-	var room room
-	chunk := append([]byte{formColumns}, c.columns(journal, values, &room)...)
-	err := c.check(journal, values, sequences, chunk, total, &room)
+	room := c.dec.room()
+	defer c.dec.rooms.Put(room)
+	chunk := append([]byte{formColumns}, c.columns(journal, values, total, room)...)
+	err := c.check(journal, values, sequences, chunk, total, room)
 	if err == nil {
 		return chunk, nil
 	}
 	chunk = c.plain(values)
-	return chunk, c.check(journal, values, sequences, chunk, total, &room)
+	return chunk, c.check(journal, values, sequences, chunk, total, room)
 }
 
 // The forms of a chunk, which are its first byte.
@@ -75,19 +76,20 @@ func (c *Encoder) plain(values []Value) []byte {
 	return c.appendFrame(c.appendFrame([]byte{formPlain}, lengths.b), all)
 }
 
-// columns returns the templates and streams of values, and the memory that it no longer needs.
-func (c *Encoder) columns(journal scalar.ID, values []Value, free *room) []byte {
+// columns returns the templates and streams of values, which have a number of bytes. It uses the memory of room, and returns it.
+func (c *Encoder) columns(journal scalar.ID, values []Value, total int, room *room) []byte {
 	e := &encoder{model: newModel(journal), in: values, turns: newTurns(), templates: make(map[string]int), names: make(map[string]int),
 		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), record: -1}}
+	room.fit(total)
+	e.buf, e.values = room.buf[:0], append(room.values[:0], value{})
 	e.split()
 	e.fold()
 	e.count()
 	e.choose()
 	e.emit()
 	e.prune()
-	packed := c.pack(e)
-	*free = room{e.buf, e.values}
-	return packed
+	room.values = e.values
+	return c.pack(e)
 }
 
 // check returns an error if a chunk does not decode to the values.
@@ -217,13 +219,26 @@ type room struct {
 	values []value
 }
 
+// fit makes the buffer large enough for values with a number of bytes and what is written after them.
+func (r *room) fit(total int) {
+	if cap(r.buf) < total+slack {
+		r.buf = make([]byte, total+slack)
+	}
+	r.buf = r.buf[:total+slack]
+}
+
+// room returns memory that is free, or none.
+func (c *Decoder) room() *room {
+	if r, ok := c.rooms.Get().(*room); ok {
+		return r
+	}
+	return new(room)
+}
+
 // Decode returns the values of a chunk, of which there must be as many as sequences, and total bytes. Its errors are
 // *DamagedError.
 func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, total int) (*Decoded, error) {
-	r, ok := c.rooms.Get().(*room)
-	if !ok {
-		r = new(room)
-	}
+	r := c.room()
 	defer c.rooms.Put(r)
 	out, err := c.decode(journal, sequences, chunk, total, r)
 	r.buf = nil
@@ -232,10 +247,7 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 
 // Free takes the Bytes of decoded values that nobody uses any more, to decode another chunk.
 func (c *Decoder) Free(b []byte) {
-	r, ok := c.rooms.Get().(*room)
-	if !ok {
-		r = new(room)
-	}
+	r := c.room()
 	r.buf = b
 	c.rooms.Put(r)
 }
@@ -258,12 +270,8 @@ func (c *Decoder) decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 		return nil, &DamagedError{-1, err}
 	}
 	d.start()
-	d.buf, d.values = room.buf, room.values
-	if cap(d.buf) < total+slack {
-		d.buf = make([]byte, total+slack)
-	}
-	d.buf = d.buf[:total+slack]
-	d.values = append(slices.Grow(d.values[:0], 1+d.count()), value{})
+	room.fit(total)
+	d.buf, d.values = room.buf, append(slices.Grow(room.values[:0], 1+d.count()), value{})
 	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
 	err := d.all()
 	room.values = d.values

@@ -21,7 +21,6 @@ func (e *encoder) split() {
 	for _, v := range e.in {
 		total += len(v.Bytes)
 	}
-	e.buf = make([]byte, 0, total+slack) // the check uses it again
 	e.forms = make([]form, 2)
 	for i, v := range e.in {
 		e.turns.value(i)
