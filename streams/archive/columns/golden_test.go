@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -84,5 +85,14 @@ func TestAnEarlierChunk(t *testing.T) {
 			from, prev = out.Ends[i], sha256.Sum256([]byte(want))
 		}
 		d.Free(out.Bytes)
+	}
+}
+
+// TestTheSameChunk encodes the same values with two encoders.
+func TestTheSameChunk(t *testing.T) {
+	one, _, _ := encode(t, goldenTexts()...)
+	two, _, _ := encode(t, goldenTexts()...)
+	if !bytes.Equal(one, two) {
+		t.Error("the chunks differ")
 	}
 }
