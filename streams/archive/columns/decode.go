@@ -47,8 +47,8 @@ type decoder struct {
 	out       Decoded
 }
 
-// slack is the length of the longest text that is copied in a step of as many bytes. That takes less time than a call, whose
-// branches depend on the length.
+// slack is the length up to which a text is copied by moving slack bytes. A call would take longer, because its branches depend on
+// the length. The bytes after the text are overwritten by the next one, so the buffer needs slack bytes at the end.
 const slack = 48
 
 // move copies slack bytes.

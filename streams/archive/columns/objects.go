@@ -191,7 +191,7 @@ func (x *index) start(hash uint32) uint32 {
 
 func (x *index) after(i uint32) uint32 { return (i + 1) & uint32(len(x.slots)-1) }
 
-// add adds a number that is not there.
+// add inserts a new number.
 func (x *index) add(hash, number uint32) {
 	if x.used++; 2*x.used > len(x.slots) {
 		old := x.slots

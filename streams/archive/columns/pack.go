@@ -219,7 +219,7 @@ type room struct {
 	values []value
 }
 
-// fit makes the buffer large enough for values with a number of bytes and what is written after them.
+// fit makes the buffer large enough to decode total bytes.
 func (r *room) fit(total int) {
 	if cap(r.buf) < total+slack {
 		r.buf = make([]byte, total+slack)
@@ -245,7 +245,7 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 	return out, err
 }
 
-// Free takes the Bytes of decoded values that nobody uses any more, to decode another chunk.
+// Free returns the Bytes of decoded values to the decoder, which decodes another chunk into them. The caller MUST NOT use them again.
 func (c *Decoder) Free(b []byte) {
 	r := c.room()
 	r.buf = b
