@@ -294,9 +294,10 @@ func (c *Decoder) plain(n int, chunk []byte, total int) (*Decoded, error) {
 	}
 	lengths := stream{b: b}
 	out := new(Decoded)
-	if out.Bytes, err = c.frame(&rest); err != nil {
+	if b, err = c.frame(&rest); err != nil {
 		return nil, &DamagedError{-1, err}
 	}
+	out.Bytes = bytes.Clone(b) // it may be a part of the chunk, and the caller may free it
 	end := 0
 	for i := range n {
 		size, err := lengths.readUvarint()
