@@ -78,24 +78,25 @@ func (e *encoder) count() {
 	e.start()
 	e.stats = make([]stats, len(e.columns))
 	seen := make([]uint32, len(e.pieces))
+	var inSample []bool // by row of the record
 	at, left := ref(1), e.rows
 	for record := range e.in {
 		e.turns.value(record)
 		e.begin(record)
 		e.row, left = cutRow(left)
 		e.recent = e.recent[:0]
-		watches := false // a row of the record is in the sample
+		inSample = inSample[:0]
 		for _, n := range e.row {
-			watches = watches || e.sampled(n, seen[n])
-		}
-		for _, n := range e.row {
-			p := e.pieces[n]
-			counts := e.sampled(n, seen[n])
+			inSample = append(inSample, e.sampled(n, seen[n]))
 			seen[n]++
+		}
+		watches := slices.Contains(inSample, true)
+		for i, n := range e.row {
+			p := e.pieces[n]
 			e.beginRow(at)
 			for _, c := range p.columns {
 				v := &e.values[at]
-				if counts {
+				if inSample[i] {
 					e.countValue(p, c, v)
 				}
 				if watches {
