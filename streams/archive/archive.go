@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -18,6 +19,8 @@ type Archive struct {
 	sealed []Sealed
 	tail   *Tail
 	torn   *Error // the damage of a tail that cannot be read; nil if there is none
+
+	decoders func() (*decoders, error) // made by the first reader, and used by all
 }
 
 // Sealed is a full range. It never changes, so the topic may be trimmed by it once it was read back.
@@ -56,7 +59,7 @@ func OpenRanges(ctx context.Context, cfg Config) (*Archive, error) {
 
 // openRanges is OpenRanges. For a writer, the ranges end before a last manifest that is cut.
 func openRanges(ctx context.Context, cfg Config, writes bool) (*Archive, error) {
-	a := &Archive{cfg: cfg}
+	a := &Archive{cfg: cfg, decoders: sync.OnceValues(newDecoders)}
 	found, err := a.manifests(ctx)
 	if err != nil {
 		return nil, err

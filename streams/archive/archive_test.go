@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"math"
@@ -194,6 +195,121 @@ func TestTwoWriters(t *testing.T) {
 		}
 	}
 	checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), want)
+}
+
+// storePlain stores the chunks of the current range in another form, as another build may.
+func (w *Writer) storePlain(t *testing.T) {
+	p := w.current
+	if err := p.flush(w, w.entries); err != nil {
+		t.Fatal(err)
+	}
+	w.entries, w.bytes = nil, 0
+	d, err := newDecoders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &object{cfg: &w.archive.cfg, manifest: &p.Manifest, log: w.log, heads: p.heads}
+	var chunks []byte
+	for i := range p.heads {
+		h := &p.heads[i]
+		o.chunks, p.chunks = append(o.chunks, p.chunks[:h.Facts+h.Columns]), p.chunks[h.Facts+h.Columns:]
+		v, err := o.chunk(d, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lengths []byte
+		for i := range v.ends {
+			lengths = binary.AppendUvarint(lengths, uint64(len(v.value(i))))
+		}
+		chunks = append(chunks, o.chunks[i][:h.Facts]...)
+		from := len(chunks)
+		chunks = append(chunks, 0) // form 0, without compression
+		for _, frame := range [][]byte{lengths, v.values} {
+			chunks = append(binary.AppendUvarint(chunks, uint64(len(frame))), 0)
+			chunks = append(chunks, frame...)
+		}
+		h.Columns = len(chunks) - from
+	}
+	p.chunks = chunks
+}
+
+// TestTwoBuilds archive the same topic, and store the same records in other bytes. Each range and the tail has the object of the
+// build that came first, and both builds name it.
+func TestTwoBuilds(t *testing.T) {
+	p := newTopic(t, 7).grow(540)
+	for _, plainFirst := range []bool{false, true} {
+		s := newMemory()
+		var builds [2]*Writer
+		for i := range builds {
+			w, err := NewWriter(t.Context(), testConfig(t, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			builds[i] = w
+		}
+		const plain = 1
+		order := []int{0, plain}
+		if plainFirst {
+			order = []int{plain, 0}
+		}
+		for _, r := range p.records {
+			for _, i := range order {
+				w := builds[i]
+				if i == plain && w.current.Records == w.archive.cfg.rangeSize()-1 {
+					w.storePlain(t)
+				}
+				if err := w.Add(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if builds[0].current.Records == 0 {
+				slices.Reverse(order) // the other one seals the next range
+			}
+		}
+		builds[plain].storePlain(t)
+		for _, i := range order {
+			if err := builds[i].Tail(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sealed := sound(t, testConfig(t, s)).Sealed()
+		for _, w := range builds {
+			if !slices.Equal(w.archive.Sealed(), sealed) || w.archive.Tail().Object != builds[0].archive.Tail().Object {
+				t.Errorf("the builds have sealed %+v and %+v", w.archive.Sealed(), sealed)
+			}
+		}
+		if small, large := sealed[0].Bytes, sealed[1].Bytes; len(sealed) != 4 || (large > 3*small) == plainFirst || (small > 3*large) != plainFirst {
+			t.Errorf("%d ranges; the first two have objects of %d and %d bytes", len(sealed), small, large)
+		}
+		checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), p.records)
+	}
+}
+
+// TestAnObjectOfAnotherBuild has no manifest, because its writer has crashed. The writer of this build names it as it is.
+func TestAnObjectOfAnotherBuild(t *testing.T) {
+	p := newTopic(t, 7).grow(140)
+	s := newMemory()
+	s.fails = 2 // the manifest
+	w, err := NewWriter(t.Context(), testConfig(t, s))
+	for _, r := range p.records {
+		if err == nil && w.current.Records == w.archive.cfg.rangeSize()-1 {
+			w.storePlain(t)
+		}
+		if err == nil {
+			err = w.Add(t.Context(), r)
+		}
+	}
+	if !errors.Is(err, errCrash) || len(s.blobs) != 1 {
+		t.Fatal(err, len(s.blobs))
+	}
+	s.fails = 0
+	if err := p.archive(t.Context(), testConfig(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	if size := sound(t, testConfig(t, s)).Sealed()[0].Bytes; size < 40_000 {
+		t.Errorf("the object has %d bytes", size)
+	}
+	checkEqual(t, read(t, testConfig(t, s), 0, math.MaxInt64), p.records)
 }
 
 func lastOf(t *testing.T, cfg Config) int64 {

@@ -29,6 +29,7 @@ func (o *object) verify(ctx context.Context, d *decoders) error {
 			}
 			v, err := o.chunk(d, i)
 			if err == nil {
+				d.columns.Free(v.values)
 				v.values = nil
 			}
 			done[i] = v
@@ -95,7 +96,7 @@ type Summary struct {
 // not nil, is called after each object with the number of valid records so far.
 func (a *Archive) Verify(ctx context.Context, tell func(records int64)) (Summary, error) {
 	var sum Summary
-	d, err := newDecoders()
+	d, err := a.decoders()
 	if err != nil {
 		return sum, err
 	}
@@ -137,7 +138,7 @@ type Chunks struct {
 
 // Chunks returns the records from the first one on. The caller must call Close.
 func (a *Archive) Chunks(ctx context.Context) (*Chunks, error) {
-	d, err := newDecoders()
+	d, err := a.decoders()
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (a *Archive) Values(ctx context.Context, from, to int64) iter.Seq2[[]byte, 
 // each calls do with the records of the sequences [from, to), verified and in order, until it returns false. A record that readers
 // skip counts to the valid record after it.
 func (a *Archive) each(ctx context.Context, from, to int64, do func(o *object, v *verified, i int) bool) error {
-	d, err := newDecoders()
+	d, err := a.decoders()
 	if err != nil {
 		return err
 	}

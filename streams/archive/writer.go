@@ -295,7 +295,7 @@ func (w *Writer) readBack(ctx context.Context, m *Manifest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := newDecoders()
+	d, err := w.archive.decoders()
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/reference"
 	"github.com/perpetua-exchange/perpetua/streams/archive"
+	"github.com/perpetua-exchange/perpetua/streams/archive/columns"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/redecide"
 	"github.com/perpetua-exchange/perpetua/streams/verify"
@@ -83,6 +84,33 @@ func BenchmarkArchive(b *testing.B) {
 			b.Fatal(sum, err)
 		}
 	})
+}
+
+// BenchmarkEncode compresses the records as the writer of an archive does, which decodes and compares them.
+func BenchmarkEncode(b *testing.B) {
+	s := samples()[0]
+	var values []columns.Value
+	total := 0
+	for i, k := range s.records {
+		head, err := record.DecodeHead(k.Value)
+		if err != nil {
+			b.Fatal(err)
+		}
+		values, total = append(values, columns.Value{Bytes: k.Value, Sequence: int64(i), Prev: head.Prev.String()}), total+len(k.Value)
+	}
+	e, err := columns.NewEncoder()
+	if err != nil {
+		b.Fatal(err)
+	}
+	size := 0
+	measure(b, len(s.records), func() {
+		chunk, err := e.Encode(s.id, values)
+		if err != nil {
+			b.Fatal(err)
+		}
+		size = len(chunk)
+	})
+	b.ReportMetric(100*float64(size)/float64(total), "%-of-values")
 }
 
 // BenchmarkModel has the independent model check the records.

@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -60,6 +61,31 @@ func TestOddValues(t *testing.T) {
 		many = append(many, `{"`+strings.Repeat("k", i%97)+hex.EncodeToString([]byte{byte(i), byte(i >> 8)})+`":"`+strings.Repeat("v", i%5)+`"}`)
 	}
 	encode(t, many...)
+}
+
+// TestFreedMemory decodes into the memory of values that were in the chunk itself, as they are in the plain form if they cannot be
+// compressed. The chunk stays.
+func TestFreedMemory(t *testing.T) {
+	d, err := NewDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, sequences, total := encode(t, strings.Repeat("other", 20))
+	const text = "\x00\x01\x02\x03"
+	chunk := append([]byte{formPlain, 1, 0, byte(len(text)), byte(len(text)), 0}, text...)
+	before := bytes.Clone(chunk)
+	chunk = append(chunk, make([]byte, 1<<10)...)[:len(chunk)]
+	out, err := d.Decode(journal, []int64{5}, chunk, len(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Free(out.Bytes)
+	if _, err := d.Decode(journal, sequences, other, total); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(chunk, before) {
+		t.Errorf("the chunk is %q, and was %q", chunk, before)
+	}
 }
 
 // drawText draws a JSON text of few names and values, so that they meet again.

@@ -58,7 +58,7 @@ func (c *counts) add(column uint32) {
 	*c = append(*c, columnCount{column, 1})
 }
 
-// trial is what a base would have cost.
+// trial is a base with its cost: the bytes of the differences, and how many are zero.
 type trial struct {
 	base
 	bytes, zeros int
@@ -78,24 +78,25 @@ func (e *encoder) count() {
 	e.start()
 	e.stats = make([]stats, len(e.columns))
 	seen := make([]uint32, len(e.pieces))
+	var inSample []bool // by row of the record
 	at, left := ref(1), e.rows
 	for record := range e.in {
 		e.turns.value()
 		e.begin(record)
 		e.row, left = cutRow(left)
 		e.recent = e.recent[:0]
-		watches := false // a row of the record is in the sample
+		inSample = inSample[:0]
 		for _, n := range e.row {
-			watches = watches || e.sampled(n, seen[n])
-		}
-		for _, n := range e.row {
-			p := e.pieces[n]
-			counts := e.sampled(n, seen[n])
+			inSample = append(inSample, e.sampled(n, seen[n]))
 			seen[n]++
+		}
+		watches := slices.Contains(inSample, true)
+		for i, n := range e.row {
+			p := e.pieces[n]
 			e.beginRow(at)
 			for _, c := range p.columns {
 				v := &e.values[at]
-				if counts {
+				if inSample[i] {
 					e.countValue(p, c, v)
 				}
 				if watches {
@@ -116,8 +117,8 @@ func (e *encoder) count() {
 	}
 }
 
-// sampled reports whether the next row of a piece is in the sample, after a number of others. Rows that come in a regular order
-// must not be chosen in one, so it depends on a hash of the number.
+// sampled reports whether row number after of a piece, from 0 on, is in the sample. Rows may alternate between two shapes, so it
+// hashes the number: every other row would show one shape only.
 func (e *encoder) sampled(piece uint16, after uint32) bool {
 	step := uint32(e.counts[piece]) / sampleRows
 	return step < 2 || (after*0x9e3779b1)>>16%step == 0

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -36,15 +37,29 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 
 const noHash = "0000000000000000000000000000000000000000000000000000000000000000"
 
+// decoder decodes the values of a chunk. buf has slack more bytes than the values.
 type decoder struct {
 	*model
 	sequences []int64
 	raw, rare stream
-	limit     int // of len(buf)
+	at        int // of the next byte in buf
+	limit     int // of at
 	out       Decoded
 }
 
-// values decodes all values.
+// slack is the length up to which a text is copied by moving slack bytes. A call would take longer, because its branches depend on
+// the length. The bytes after the text are overwritten by the next one, so the buffer needs slack bytes at the end.
+const slack = 48
+
+// move copies slack bytes.
+func move(to, from []byte) {
+	t, f := (*[slack]byte)(to), (*[slack]byte)(from)
+	*(*[16]byte)(t[:16]) = *(*[16]byte)(f[:16])
+	*(*[16]byte)(t[16:32]) = *(*[16]byte)(f[16:32])
+	*(*[16]byte)(t[32:]) = *(*[16]byte)(f[32:])
+}
+
+// all decodes all values.
 func (d *decoder) all() error {
 	for i := range d.sequences {
 		d.begin(i)
@@ -52,7 +67,7 @@ func (d *decoder) all() error {
 		if err := d.oneRecord(i); err != nil {
 			return &DamagedError{i, err}
 		}
-		d.out.Ends = append(d.out.Ends, len(d.buf))
+		d.out.Ends = append(d.out.Ends, d.at)
 	}
 	return d.end()
 }
@@ -71,101 +86,133 @@ func (d *decoder) oneRecord(i int) error {
 			return errRange
 		}
 		p = d.pieces[n]
-		d.beginRow(ref(len(d.values)))
-		for j, c := range p.columns {
-			if err := d.static(p.statics[j]); err != nil {
-				return err
-			}
-			from := len(d.buf)
-			r := d.next()
-			if err := d.value(p, c, i, r); err != nil {
-				return err
-			}
-			if len(d.buf) > d.limit {
-				return errRange
-			}
-			d.values[r].span = spanOf(from, len(d.buf))
-			d.put(c, r)
-		}
-		if err := d.static(p.statics[len(p.columns)]); err != nil {
+		if err := d.row(p, i); err != nil {
 			return err
 		}
-		d.endRow(p)
 	}
+}
+
+// row decodes a piece.
+func (d *decoder) row(p *piece, record int) error {
+	r := ref(len(d.values))
+	d.beginRow(r)
+	d.grow(len(p.columns))
+	for j, c := range p.columns {
+		if err := d.static(p.statics[j]); err != nil {
+			return err
+		}
+		from := d.at
+		earlier, err := d.value(p, c, record, r)
+		if err != nil {
+			return err
+		}
+		v := &d.values[r]
+		if earlier != 0 {
+			if err := d.copy(earlier, v); err != nil {
+				return err
+			}
+		}
+		v.span = spanOf(from, d.at)
+		d.put(c, r)
+		r++
+	}
+	if err := d.static(p.statics[len(p.columns)]); err != nil {
+		return err
+	}
+	d.endRow(p)
+	return nil
+}
+
+// grow adds values of which nothing is known yet.
+func (d *decoder) grow(n int) {
+	from := len(d.values)
+	d.values = slices.Grow(d.values, n)[:from+n]
+	clear(d.values[from:])
 }
 
 func (d *decoder) static(b []byte) error {
-	if len(b) > d.limit-len(d.buf) {
+	n := len(b)
+	if n > d.limit-d.at {
 		return errRange
 	}
-	d.buf = append(d.buf, b...)
+	if n <= slack && cap(b) >= slack {
+		move(d.buf[d.at:], b[:slack])
+	} else {
+		copy(d.buf[d.at:], b)
+	}
+	d.at += n
 	return nil
 }
 
-// next adds a value of which nothing is known yet.
-func (d *decoder) next() ref {
-	d.values = append(d.values, value{})
-	return ref(len(d.values) - 1)
-}
-
-// copy appends the text of an earlier value, and makes another value equal to it.
-func (d *decoder) copy(r, to ref) error {
+// copy writes the text of an earlier value, and makes another value equal to it.
+func (d *decoder) copy(r ref, to *value) error {
 	v := &d.values[r]
-	if r == 0 || v.kind == kindHash {
+	n := int(v.n)
+	if v.kind == kindHash || n > d.limit-d.at {
 		return errRange
 	}
-	d.buf = append(d.buf, v.of(d.buf)...)
-	d.values[to] = *v
+	if n <= slack {
+		move(d.buf[d.at:], d.buf[v.off:])
+	} else {
+		copy(d.buf[d.at:], v.of(d.buf))
+	}
+	d.at += n
+	*to = *v
 	return nil
 }
 
-// value appends the text of the next value of a column, and sets all of the value r but its span.
-func (d *decoder) value(p *piece, c *column, record int, r ref) error {
+// free returns the rest of the buffer, empty. Text that is appended to it and fits is written when it was passed to wrote.
+func (d *decoder) free() []byte { return d.buf[d.at:d.at] }
+
+// wrote takes what was appended to free.
+func (d *decoder) wrote(text []byte) error {
+	if len(text) > d.limit-d.at {
+		return errRange
+	}
+	d.at += len(text)
+	return nil
+}
+
+// value decodes the next value of a column, which is the value r. It returns an earlier value if it is equal to that. Otherwise it
+// writes the text, and sets all of the value but its span.
+func (d *decoder) value(p *piece, c *column, record int, r ref) (earlier ref, err error) {
 	op, err := c.streams[streamOps].readByte()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case op >= opMinus:
 		if int(op-opMinus) >= len(c.slots) {
-			return errRange
+			return 0, errRange
 		}
-		return d.minus(d.slot(c.slots[op-opMinus]), r)
+		return 0, d.minus(d.slot(c.slots[op-opMinus]), r)
 	case op >= opSlot:
 		if int(op-opSlot) >= len(c.slots) {
-			return errRange
+			return 0, errRange
 		}
-		return d.copy(d.slot(c.slots[op-opSlot]), r)
+		earlier = d.slot(c.slots[op-opSlot])
 	case op >= opNumber:
-		return d.number(p, c, op, r)
+		return 0, d.number(p, c, op, r)
 	case op >= opObject:
-		return d.copy(d.member(d.object(p, int(op-opObject), c.hole), c.name), r)
+		earlier = d.member(d.object(p, int(op-opObject), c.hole), c.name)
 	case op == opBefore:
-		return d.copy(d.latest[c.id].value, r)
-	case op == opHash:
-		if d.out.Prev[record] >= 0 {
-			return errRange
-		}
-		d.out.Prev[record] = len(d.buf)
-		d.buf = append(d.buf, noHash...)
-		d.values[r].kind = kindHash
-		return nil
+		earlier = d.latest[c.id].value
 	case op == opEntry:
-		return d.entry(c, r)
+		n, err := c.streams[streamIndexes].readUvarint()
+		if err != nil {
+			return 0, err
+		}
+		if n >= uint64(len(c.dict.entries)) {
+			return 0, errRange
+		}
+		earlier = c.dict.entries[n]
+	default:
+		return 0, d.literal(c, op, record, r)
 	}
-	return d.literal(c, op, record, r)
-}
-
-// entry appends a text of the dictionary.
-func (d *decoder) entry(c *column, r ref) error {
-	n, err := c.streams[streamIndexes].readUvarint()
-	if err != nil {
-		return err
+	if earlier == 0 {
+		return 0, errRange
 	}
-	if n >= uint64(len(c.dict.entries)) {
-		return errRange
-	}
-	return d.copy(c.dict.entries[n], r)
+	return earlier, nil
 }
 
 func (d *decoder) minus(r, to ref) error {
@@ -173,15 +220,15 @@ func (d *decoder) minus(r, to ref) error {
 	if r == 0 || w.kind != kindNumber || w.n == 0 {
 		return errRange
 	}
-	b := w.of(d.buf)
+	b, text := w.of(d.buf), d.free()
 	if b[0] == '-' {
-		d.buf = append(d.buf, b[1:]...)
+		text = append(text, b[1:]...)
 	} else {
-		d.buf = append(append(d.buf, '-'), b...)
+		text = append(append(text, '-'), b...)
 	}
 	v := &d.values[to]
 	v.kind, v.format, v.number = kindNumber, w.format, -w.number
-	return nil
+	return d.wrote(text)
 }
 
 func (d *decoder) number(p *piece, c *column, op byte, r ref) error {
@@ -198,43 +245,49 @@ func (d *decoder) number(p *piece, c *column, op byte, r ref) error {
 	} else if which > 0 {
 		return errRange
 	}
-	v, ok := &d.values[r], false
+	v, text, ok := &d.values[r], d.free(), false
 	v.kind, v.number = kind, n
 	if kind == kindTime {
-		d.buf, ok = appendTime(d.buf, n)
+		text, ok = appendTime(text, n)
 	} else {
 		if v.format, err = c.streams[streamFormats].readByte(); err != nil {
 			return err
 		}
-		d.buf, ok = appendNumber(d.buf, n, v.format)
+		text, ok = appendNumber(text, n, v.format)
 	}
 	if !ok {
 		return errRange
 	}
-	return nil
+	return d.wrote(text)
 }
 
-// literal appends the text of an operation that needs no other value.
+// literal writes the text of an operation that needs no other value.
 func (d *decoder) literal(c *column, op byte, record int, r ref) error {
 	indexes := &c.streams[streamIndexes]
 	switch op {
+	case opHash:
+		if d.out.Prev[record] >= 0 {
+			return errRange
+		}
+		d.out.Prev[record] = d.at
+		d.values[r].kind = kindHash
+		return d.wrote(append(d.free(), noHash...))
 	case opText:
 		n, err := c.streams[streamTexts].readUvarint()
 		if err != nil {
 			return err
 		}
-		if n > uint64(d.limit-len(d.buf)) {
+		if n > uint64(d.limit-d.at) {
 			return errRange
 		}
 		b, err := c.streams[streamTexts].take(int(n))
 		if err != nil {
 			return err
 		}
-		d.buf = append(d.buf, b...)
 		if len(b) <= maxEntry {
 			c.dict.entries = append(c.dict.entries, r)
 		}
-		return nil
+		return d.wrote(append(d.free(), b...))
 	case opHex:
 		n, err := indexes.readUvarint()
 		if err != nil {
@@ -247,8 +300,7 @@ func (d *decoder) literal(c *column, op byte, record int, r ref) error {
 		if err != nil {
 			return err
 		}
-		d.buf = hex.AppendEncode(d.buf, b)
-		return nil
+		return d.wrote(hex.AppendEncode(d.free(), b))
 	case opOwn, opOther:
 		return d.derived(indexes, op, record)
 	case opUUID, opUUID7:
@@ -283,8 +335,8 @@ func (d *decoder) derived(indexes *stream, op byte, record int) error {
 		}
 		sequence, index = sequence-int64(n), int64(i)
 	}
-	d.buf, _ = decide.Stamp{Journal: d.journal, Sequence: sequence}.Derive(int(index)).AppendText(d.buf)
-	return nil
+	text, _ := decide.Stamp{Journal: d.journal, Sequence: sequence}.Derive(int(index)).AppendText(d.free())
+	return d.wrote(text)
 }
 
 func (d *decoder) uuid(c *column, op byte, r ref) error {
@@ -319,9 +371,9 @@ func (d *decoder) uuid(c *column, op byte, r ref) error {
 		id[8] = 0x80 | b[0]&0x0f<<2 | low
 		copy(id[9:], b[2:])
 	}
-	d.buf, _ = id.AppendText(d.buf)
 	c.dict.entries = append(c.dict.entries, r)
-	return nil
+	text, _ := id.AppendText(d.free())
+	return d.wrote(text)
 }
 
 // count returns the number of values of all columns, or less if the streams are not what they should be.

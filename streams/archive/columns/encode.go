@@ -152,7 +152,7 @@ func (e *encoder) prune() {
 	for _, p := range e.pieces {
 		clear(p.updates)
 	}
-	mark := func(piece, anchors uint32) {
+	mark := func(piece int, anchors uint8) {
 		for a := range e.pieces[piece].updates {
 			if anchors&(1<<a) != 0 {
 				e.pieces[piece].updates[a] = true
@@ -163,13 +163,15 @@ func (e *encoder) prune() {
 		if !read {
 			continue
 		}
-		for at := e.objects.heads[o]; at != 0; at = e.objects.changes[at].next {
-			mark(e.objects.changes[at].piece, e.objects.changes[at].by)
-		}
-		if old := e.objects.olds[uint32(o)]; old != nil {
-			for _, w := range old.by {
-				mark(w.piece, w.anchors)
+		head := e.objects.heads[o]
+		if head >= inTable {
+			for piece, anchors := range e.objects.tables[head-inTable].by {
+				mark(piece, anchors)
 			}
+			continue
+		}
+		for ; head != 0; head = e.objects.changes[head].next {
+			mark(int(e.objects.changes[head].piece), uint8(e.objects.changes[head].by))
 		}
 	}
 }

@@ -131,7 +131,7 @@ type model struct {
 	key     []byte
 }
 
-// unknownObject is no number of an object.
+// unknownObject says that the object was not looked up.
 const unknownObject = 1<<32 - 1
 
 func newModel(journal scalar.ID) *model {
@@ -187,7 +187,7 @@ func (m *model) start() {
 	}
 }
 
-// beginRow starts a piece, whose values follow from a number on.
+// beginRow starts a piece. Its first value is first.
 func (m *model) beginRow(first ref) { m.first, m.joined = first, unknownObject }
 
 // object returns the object that an anchor of the current row identifies, or 0. Only the holes before the given one have values.

@@ -1,7 +1,9 @@
 package columns
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -12,6 +14,9 @@ const decimals = 8
 
 // trimmed is the format of a number without trailing zeros after the point. Other formats are the number of decimals.
 const trimmed = 0xff
+
+// unit is 1 in a number's integer form.
+const unit = 100_000_000
 
 var powers = [...]int64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
 
@@ -66,30 +71,27 @@ func appendNumber(b []byte, n int64, format byte) ([]byte, bool) {
 		}
 		b, n = append(b, '-'), -n
 	}
+	whole, part := n/unit, uint64(n%unit)
+	b = strconv.AppendInt(b, whole, 10)
+	high, low := part/10_000, part%10_000
+	digits := twoDigits(high/100) | twoDigits(high%100)<<16 | twoDigits(low/100)<<32 | twoDigits(low%100)<<48
+	last := decimals - bits.LeadingZeros64(digits)/8 // the number of digits without the zeros at the end
 	scale := int(format)
 	if format == trimmed {
-		scale = decimals
-		for scale > 0 && n%10 == 0 {
-			n /= 10
-			scale--
-		}
-	} else {
-		if scale > decimals || n%powers[decimals-scale] != 0 {
-			return b, false
-		}
-		n /= powers[decimals-scale]
+		scale = last
 	}
-	whole, part := n/powers[scale], n%powers[scale]
-	b = strconv.AppendInt(b, whole, 10)
+	if scale > decimals || last > scale {
+		return b, false
+	}
 	if scale == 0 {
 		return b, true
 	}
-	b = append(b, '.')
-	for p := powers[scale] / 10; p > 0; p /= 10 {
-		b = append(b, byte('0'+part/p%10))
-	}
-	return b, true
+	b = binary.LittleEndian.AppendUint64(append(b, '.'), digits|0x3030303030303030)
+	return b[:len(b)-decimals+scale], true
 }
+
+// twoDigits returns the two digits of a number below 100, the first one in the lowest byte.
+func twoDigits(n uint64) uint64 { return n/10 | n%10<<8 }
 
 // parseTime returns a timestamp in microseconds.
 func parseTime(b []byte) (int64, bool) {

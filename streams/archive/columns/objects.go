@@ -4,18 +4,20 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 )
 
-// objects numbers the objects that texts identify, from 1 on, and holds the last members of each.
+// objects numbers the objects that texts identify, from 1 on, and holds the last members of each. Most objects are changed by the
+// rows of few pieces. For these it keeps the newest row of each piece, and for others the members by name.
 type objects struct {
 	seed    maphash.Seed
 	texts   index
 	keys    []key    // by object
 	long    []byte   // the keys that are not texts of a value, one after the other
 	joins   joins    // the objects that were found by several texts together
-	heads   []uint32 // by object: its newest change
-	olds    map[uint32]*older
+	heads   []uint32 // by object: its newest change, or inTable plus its table
 	changes []change // 0 is none
+	tables  []table
 }
 
 // key is where the text that identifies an object is: in the values, or among the long keys.
@@ -33,28 +35,27 @@ type change struct {
 	by    uint32 // the anchors that identified the object, as bits; only for encoding
 }
 
-// maxChanges is the length of the longest list of changes. Older changes are kept by name.
-const maxChanges = 8
+const (
+	// maxChanges is the length of the longest list of changes.
+	maxChanges = 5
+	inTable    = 1 << 31
+)
 
-// older holds the last members of an object in changes that its list no longer has.
-type older struct {
-	last []ref // by name
-	by   []writer
+// table holds the last members of an object by name.
+type table struct {
+	last []ref
+	by   []uint8 // by piece: the anchors that identified the object, as bits; only for encoding
 }
-
-// writer is a piece that has changed an object, and the anchors that identified the object.
-type writer struct{ piece, anchors uint32 }
 
 func newObjects() objects {
 	return objects{seed: maphash.MakeSeed(), keys: make([]key, 1), heads: make([]uint32, 1), changes: make([]change, 1),
-		olds: make(map[uint32]*older), joins: joins{seed: rand.Uint64(), all: make([]join, 1)}}
+		joins: joins{seed: rand.Uint64(), all: make([]join, 1)}}
 }
 
 // forget removes the members of all objects. The objects keep their numbers.
 func (o *objects) forget() {
 	clear(o.heads)
-	clear(o.olds)
-	o.changes = o.changes[:1]
+	o.changes, o.tables = o.changes[:1], nil
 }
 
 // find returns the object that the text of a value identifies.
@@ -95,69 +96,80 @@ func (o *objects) source(buf []byte, k key) []byte {
 // changed makes the members of the current row those of an object that an anchor identifies.
 func (m *model) changed(object uint32, p *piece, anchor int) {
 	o := &m.objects
-	before, at, n := uint32(0), o.heads[object], 0
-	for at != 0 && o.changes[at].piece != p.number {
-		if n++; n == maxChanges {
-			m.age(object, o.changes[at])
-			o.changes[at].piece, o.changes[at].by = p.number, 0
-			break
-		}
+	head := o.heads[object]
+	if head >= inTable {
+		o.tables[head-inTable].change(p, m.first, 1<<anchor)
+		return
+	}
+	before, at, n := uint32(0), head, 0
+	for ; at != 0 && o.changes[at].piece != p.number; n++ {
 		before, at = at, o.changes[at].next
 	}
-	if at == 0 {
+	switch {
+	case n == maxChanges:
+		m.tabulate(object)
+		o.tables[len(o.tables)-1].change(p, m.first, 1<<anchor)
+		return
+	case at == 0:
 		at = uint32(len(o.changes))
-		o.changes = append(o.changes, change{piece: p.number, next: o.heads[object]})
+		o.changes = append(o.changes, change{piece: p.number, next: head})
 		o.heads[object] = at
-	} else if before != 0 {
+	case before != 0:
 		o.changes[before].next = o.changes[at].next
-		o.changes[at].next = o.heads[object]
+		o.changes[at].next = head
 		o.heads[object] = at
 	}
 	c := &o.changes[at]
 	c.first, c.by = m.first, c.by|1<<anchor
 }
 
-// age keeps the members of the oldest change of an object by name.
-func (m *model) age(object uint32, c change) {
-	old := m.objects.olds[object]
-	if old == nil {
-		old = new(older)
-		m.objects.olds[object] = old
+// tabulate makes a table of the changes of an object.
+func (m *model) tabulate(object uint32) {
+	o := &m.objects
+	var list [maxChanges]change
+	n := 0
+	for at := o.heads[object]; at != 0; n++ {
+		list[n] = o.changes[at]
+		at = list[n].next
 	}
-	p := m.pieces[c.piece]
-	if n := p.highest + 1 - len(old.last); n > 0 {
-		old.last = append(old.last, make([]ref, n)...)
+	var t table
+	for _, c := range slices.Backward(list[:n]) {
+		t.change(m.pieces[c.piece], c.first, uint8(c.by))
+	}
+	o.heads[object] = inTable + uint32(len(o.tables))
+	o.tables = append(o.tables, t)
+}
+
+// change makes the members of a row the last ones.
+func (t *table) change(p *piece, first ref, anchors uint8) {
+	if n := p.highest + 1 - len(t.last); n > 0 {
+		t.last = append(t.last, make([]ref, n)...)
 	}
 	for i, name := range p.names {
-		old.last[name] = c.first + ref(i)
+		t.last[name] = first + ref(i)
 	}
-	for i := range old.by {
-		if old.by[i].piece == c.piece {
-			old.by[i].anchors |= c.by
-			return
-		}
+	if n := int(p.number) + 1 - len(t.by); n > 0 {
+		t.by = append(t.by, make([]uint8, n)...)
 	}
-	old.by = append(old.by, writer{c.piece, c.by})
+	t.by[p.number] |= anchors
 }
 
 // member returns the last value of a name of an object, or 0.
 func (m *model) member(object uint32, name int) ref {
-	if object == 0 {
+	o := &m.objects
+	head := o.heads[object]
+	if head >= inTable {
+		if t := &o.tables[head-inTable]; name < len(t.last) {
+			return t.last[name]
+		}
 		return 0
 	}
-	o := &m.objects
-	n := 0
-	for at := o.heads[object]; at != 0; n++ {
-		e := &o.changes[at]
-		if h := m.pieces[e.piece].holeOf(name); h >= 0 {
-			return e.first + ref(h)
+	for head != 0 {
+		c := &o.changes[head]
+		if h := m.pieces[c.piece].holeOf(name); h >= 0 {
+			return c.first + ref(h)
 		}
-		at = e.next
-	}
-	if n == maxChanges {
-		if old := o.olds[object]; old != nil && name < len(old.last) {
-			return old.last[name]
-		}
+		head = c.next
 	}
 	return 0
 }
@@ -179,7 +191,7 @@ func (x *index) start(hash uint32) uint32 {
 
 func (x *index) after(i uint32) uint32 { return (i + 1) & uint32(len(x.slots)-1) }
 
-// add adds a number that is not there.
+// add inserts a new number.
 func (x *index) add(hash, number uint32) {
 	if x.used++; 2*x.used > len(x.slots) {
 		old := x.slots

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -24,7 +26,7 @@ type Encoder struct {
 
 // NewEncoder returns an encoder.
 func NewEncoder() (*Encoder, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
 	if err != nil {
 		return nil, err
@@ -51,13 +53,15 @@ func (c *Encoder) Encode(journal scalar.ID, values []Value) ([]byte, error) {
 	if total > MaxBytes {
 		return nil, fmt.Errorf("a chunk of %d bytes", total)
 	}
-	chunk := append([]byte{formColumns}, c.columns(journal, values)...)
-	err := c.check(journal, values, sequences, chunk, total)
+	room := c.dec.room()
+	defer c.dec.rooms.Put(room)
+	chunk := append([]byte{formColumns}, c.columns(journal, values, total, room)...)
+	err := c.check(journal, values, sequences, chunk, total, room)
 	if err == nil {
 		return chunk, nil
 	}
 	chunk = c.plain(values)
-	return chunk, c.check(journal, values, sequences, chunk, total)
+	return chunk, c.check(journal, values, sequences, chunk, total, room)
 }
 
 // The forms of a chunk, which are its first byte.
@@ -77,22 +81,25 @@ func (c *Encoder) plain(values []Value) []byte {
 	return c.appendFrame(c.appendFrame([]byte{formPlain}, lengths.b), all)
 }
 
-// columns returns the templates and streams of values.
-func (c *Encoder) columns(journal scalar.ID, values []Value) []byte {
+// columns returns the templates and streams of values, which have a number of bytes. It uses the memory of room, and returns it.
+func (c *Encoder) columns(journal scalar.ID, values []Value, total int, room *room) []byte {
 	e := &encoder{model: newModel(journal), in: values, turns: newTurns(c.share), templates: make(map[string]int), names: make(map[string]int),
 		dicts: make(map[int]*dictionary), ids: idIndex{known: make(map[scalar.ID]origin), record: -1}}
+	room.fit(total)
+	e.buf, e.values = room.buf[:0], append(room.values[:0], value{})
 	e.split()
 	e.fold()
 	e.count()
 	e.choose()
 	e.emit()
 	e.prune()
+	room.values = e.values
 	return c.pack(e)
 }
 
 // check returns an error if a chunk does not decode to the values.
-func (c *Encoder) check(journal scalar.ID, values []Value, sequences []int64, chunk []byte, total int) error {
-	again, err := c.dec.Decode(journal, sequences, chunk, total)
+func (c *Encoder) check(journal scalar.ID, values []Value, sequences []int64, chunk []byte, total int, room *room) error {
+	again, err := c.dec.decode(journal, sequences, chunk, total, room)
 	if err != nil {
 		return fmt.Errorf("a chunk does not decode: %w", err)
 	}
@@ -200,17 +207,58 @@ func (e *encoder) writeTemplates(to *stream) {
 }
 
 // Decoder decodes chunks. It is safe for concurrent use.
-type Decoder struct{ zstd *zstd.Decoder }
+type Decoder struct {
+	zstd  *zstd.Decoder
+	rooms sync.Pool // of *room
+}
 
 // NewDecoder returns a decoder.
 func NewDecoder() (*Decoder, error) {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
-	return &Decoder{z}, err
+	return &Decoder{zstd: z}, err
+}
+
+// room is memory that a decoder uses again.
+type room struct {
+	buf    []byte
+	values []value
+}
+
+// fit makes the buffer large enough to decode total bytes.
+func (r *room) fit(total int) {
+	if cap(r.buf) < total+slack {
+		r.buf = make([]byte, total+slack)
+	}
+	r.buf = r.buf[:total+slack]
+}
+
+// room returns memory that is free, or none.
+func (c *Decoder) room() *room {
+	if r, ok := c.rooms.Get().(*room); ok {
+		return r
+	}
+	return new(room)
 }
 
 // Decode returns the values of a chunk, of which there must be as many as sequences, and total bytes. Its errors are
 // *DamagedError.
 func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, total int) (*Decoded, error) {
+	r := c.room()
+	defer c.rooms.Put(r)
+	out, err := c.decode(journal, sequences, chunk, total, r)
+	r.buf = nil
+	return out, err
+}
+
+// Free returns the Bytes of decoded values to the decoder, which decodes another chunk into them. The caller MUST NOT use them again.
+func (c *Decoder) Free(b []byte) {
+	r := c.room()
+	r.buf = b
+	c.rooms.Put(r)
+}
+
+// decode is Decode with memory to use. The values that it returns are in the buffer of room, if that is large enough.
+func (c *Decoder) decode(journal scalar.ID, sequences []int64, chunk []byte, total int, room *room) (*Decoded, error) {
 	if len(chunk) == 0 {
 		return nil, &DamagedError{-1, errShort}
 	}
@@ -227,16 +275,18 @@ func (c *Decoder) Decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 		return nil, &DamagedError{-1, err}
 	}
 	d.start()
-	d.buf = make([]byte, 0, total)
-	d.values = make([]value, 1, 1+d.count())
+	room.fit(total)
+	d.buf, d.values = room.buf, append(slices.Grow(room.values[:0], 1+d.count()), value{})
 	d.out.Ends, d.out.Prev = make([]int, 0, len(sequences)), make([]int, 0, len(sequences))
-	if err := d.all(); err != nil {
+	err := d.all()
+	room.values = d.values
+	if err != nil {
 		return nil, err
 	}
-	if len(d.buf) != total {
-		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", len(d.buf), total)}
+	if d.at != total {
+		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", d.at, total)}
 	}
-	d.out.Bytes = d.buf
+	d.out.Bytes = d.buf[:total]
 	return &d.out, nil
 }
 
@@ -249,9 +299,10 @@ func (c *Decoder) plain(n int, chunk []byte, total int) (*Decoded, error) {
 	}
 	lengths := stream{b: b}
 	out := new(Decoded)
-	if out.Bytes, err = c.frame(&rest); err != nil {
+	if b, err = c.frame(&rest); err != nil {
 		return nil, &DamagedError{-1, err}
 	}
+	out.Bytes = bytes.Clone(b) // it may be a part of the chunk, and the caller may free it
 	end := 0
 	for i := range n {
 		size, err := lengths.readUvarint()
@@ -274,7 +325,7 @@ func (c *Decoder) open(d *decoder, chunk []byte) error {
 	if err != nil {
 		return err
 	}
-	head := stream{b: first}
+	head := stream{b: append(make([]byte, 0, len(first)+slack), first...)} // static texts have slack after them
 	if err := readTemplates(d.model, &head); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// form is what the first pass has to know of a piece besides its texts.
+// form describes a piece to the first pass.
 type form struct {
 	name []byte   // the last name of a member in it; nil if it has none
 	next []uint16 // pieces that came after it, the latest first
@@ -21,7 +21,6 @@ func (e *encoder) split() {
 	for _, v := range e.in {
 		total += len(v.Bytes)
 	}
-	e.buf = make([]byte, 0, total)
 	e.forms = make([]form, 2)
 	for i, v := range e.in {
 		e.turns.value()
@@ -40,7 +39,7 @@ func (e *encoder) split() {
 	}
 }
 
-// estimateAfter is the number of values from which the first pass estimates how much memory all of them need.
+// estimateAfter is the number of values after which the first pass estimates the memory for the chunk.
 const estimateAfter = 256
 
 // splitValue appends the pieces of a value and the values of their holes. It reports false if the value has to be a single text.
