@@ -184,8 +184,8 @@ func (n *Node) standDown() {
 	}
 }
 
-// begin starts to own a partition. A journal has one: if somebody adds partitions to its topic, the group assigns them too,
-// and a genesis there would begin another journal of that name.
+// begin starts to own a partition. A journal has only partition 0. The group also assigns partitions that were added to its topic
+// later, and a genesis there would begin another journal with the same name.
 func (n *Node) begin(ctx context.Context, p submit.Shard, failed chan<- error) {
 	if p.Partition != 0 {
 		n.log.Error("the topic has a partition that no journal has: nothing is written to it", "journal", p.Journal, "partition", p.Partition)
