@@ -193,7 +193,7 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wr
 			return err
 		}
 		if genesis != nil && int(genesis.Partitions) != len(detail.Partitions) {
-			deviate("%d partitions instead of the %d of its genesis", len(detail.Partitions), genesis.Partitions)
+			deviate("%d partitions instead of the %d of its genesis; none can be removed, so copy the log to a new topic with perpetua log copy", len(detail.Partitions), genesis.Partitions)
 		}
 	}
 	return nil
