@@ -149,10 +149,11 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wr
 		return fmt.Errorf("journal: describing topic %s: %w", topic, detail.Err)
 	}
 	want := settings()
-	if brokers >= clusterReplicas {
+	replicas := detail.Partitions.NumReplicas()
+	if onCluster(brokers, replicas) {
 		want["min.insync.replicas"], want["unclean.leader.election.enable"] = "2", "false"
-		if n := detail.Partitions.NumReplicas(); n < clusterReplicas {
-			deviate("%d replicas instead of %d", n, clusterReplicas)
+		if replicas < clusterReplicas {
+			deviate("%d replicas instead of %d", replicas, clusterReplicas)
 		}
 	}
 	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
@@ -198,6 +199,9 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wr
 	}
 	return nil
 }
+
+// onCluster reports whether a topic needs the settings of a cluster. Brokers that are away are not listed, but their replicas are.
+func onCluster(brokers, replicas int) bool { return max(brokers, replicas) >= clusterReplicas }
 
 // noGenesis returns a *record.DivergedError if a partition without a genesis holds records: no owner appends a genesis to it. It
 // belongs to another program, or its first records were deleted, for example by compaction.
