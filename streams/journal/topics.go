@@ -206,13 +206,18 @@ func onCluster(brokers, replicas int) bool { return max(brokers, replicas) >= cl
 // noGenesis returns a *record.DivergedError if a partition without a genesis holds records: no owner appends a genesis to it. It
 // belongs to another program, or its first records were deleted, for example by compaction.
 func (c *Client) noGenesis(ctx context.Context, journal string, partition int32) error {
-	end, err := c.Tip(ctx, journal, partition)
-	if err != nil || end == 0 {
-		return err
-	}
-	// Another node may have appended the genesis in the meantime.
-	if genesis, err := c.settledGenesis(ctx, journal, partition); err != nil || genesis != nil {
-		return err
+	var end int64
+	for attempt := range certain { // another node may be appending the genesis, and a leader may not know yet what is committed
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+		genesis, err := c.settledGenesis(ctx, journal, partition)
+		if err != nil || genesis != nil {
+			return err
+		}
+		if end, err = c.Tip(ctx, journal, partition); err != nil || end == 0 {
+			return err
+		}
 	}
 	return &record.DivergedError{Journal: journal, Partition: partition, Have: record.Position{},
 		Found: record.Position{Offset: end - 1, Sequence: -1}, Reason: "the topic is not empty and has no genesis"}

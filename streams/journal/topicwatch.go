@@ -12,18 +12,21 @@ import (
 // later. A deviation raises the alarm "topic" of the journal at each check. It is logged when it is found, when it
 // changes, and when it is gone. A check that the brokers do not answer changes nothing.
 //
-// WatchTopics returns the error of a log that has lost its beginning, for which record.Final holds. The records that the
-// brokers acknowledge may then be deleted too.
+// WatchTopics returns the error of a log that has lost its beginning, for which record.Final holds, if two checks in
+// succession find it. The records that the brokers acknowledge may then be deleted too.
 func (c *Client) WatchTopics(ctx context.Context, every time.Duration, journals ...string) error {
 	logged := make(map[string]string) // the deviations of each journal
+	lost := make(map[string]bool)     // the journals whose log was wrong at the last check
 	for {
 		if err := wait(ctx, every); err != nil {
 			return err
 		}
 		for _, name := range journals {
-			if err := c.watchTopic(ctx, name, logged); err != nil {
+			err := c.watchTopic(ctx, name, logged)
+			if err != nil && lost[name] {
 				return err
 			}
+			lost[name] = err != nil
 		}
 	}
 }
