@@ -19,3 +19,16 @@ func TestBackoffGrowsWithinBounds(t *testing.T) {
 		t.Error("all clients come at once")
 	}
 }
+
+// TestBriefTermsAreFailedAttempts: brokers that refuse each record end each term soon, and the pauses grow.
+func TestBriefTermsAreFailedAttempts(t *testing.T) {
+	for _, c := range []struct {
+		opened bool
+		lasted time.Duration
+		want   int
+	}{{false, time.Hour, 7}, {true, time.Second, 7}, {true, briefTerm + 1, 0}} {
+		if got := attemptAfter(7, c.opened, c.lasted); got != c.want {
+			t.Errorf("%v for %v: %d, want %d", c.opened, c.lasted, got, c.want)
+		}
+	}
+}

@@ -102,6 +102,10 @@ func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
 	if string(got.Key) != string(want.Key) {
 		return fmt.Errorf("journal: record %d: the key is %q and not %q", e.Record.Sequence, got.Key, want.Key)
 	}
+	if !got.Timestamp.Equal(want.Timestamp) && IsRestamped(got) {
+		return fmt.Errorf("journal: record %d: the brokers replaced its timestamp %v by %v, as message.timestamp.type was LogAppendTime: "+
+			"copy the log to another topic with perpetua log copy, which restores it", e.Record.Sequence, want.Timestamp, got.Timestamp)
+	}
 	if !got.Timestamp.Equal(want.Timestamp) {
 		return fmt.Errorf("journal: record %d: the Kafka timestamp is %v and not %v", e.Record.Sequence, got.Timestamp, want.Timestamp)
 	}
@@ -114,6 +118,20 @@ func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
 		}
 	}
 	return nil
+}
+
+// IsRestamped reports whether a record has the time at which a broker appended it, and not the timestamp with which it was produced.
+func IsRestamped(got *kgo.Record) bool { return got.Attrs.TimestampType() == 1 }
+
+// RestoreTimestamp gives a record that a broker has restamped the timestamp that it was produced with. It leaves a value that is
+// not in the form of a record alone.
+func RestoreTimestamp(got *kgo.Record) {
+	if !IsRestamped(got) {
+		return
+	}
+	if r, err := record.DecodeHead(got.Value); err == nil {
+		got.Timestamp = timestamp(r)
+	}
 }
 
 // isWritten is VerifyKafka without the reason. It compares the parts one by one and allocates nothing.

@@ -88,3 +88,32 @@ func TestIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestARestampedRecordGetsItsTimestampBack: a topic had message.timestamp.type LogAppendTime for a while. The error for such a record
+// says how to repair the log. A timestamp that the producer had chosen is left alone.
+func TestARestampedRecordGetsItsTimestampBack(t *testing.T) {
+	r, id := recordtest.Sample(), scalar.ID{9, 9}
+	value, err := record.Encode(nil, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := record.Entry{Record: r, Journal: id, Value: value}
+	restamped := KafkaRecord("trading", "trading", 0, id, r, value)
+	written, later := restamped.Timestamp, restamped.Timestamp.Add(time.Second)
+	restamped.Timestamp = later
+	if RestoreTimestamp(restamped); !restamped.Timestamp.Equal(later) {
+		t.Error("the timestamp of the producer was replaced")
+	}
+	restamped.Attrs = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{TimestampType: 1})
+	if err := VerifyKafka(last, "trading", restamped); err == nil || !strings.Contains(err.Error(), "perpetua log copy") {
+		t.Error(err)
+	}
+	RestoreTimestamp(restamped)
+	if err := VerifyKafka(last, "trading", restamped); err != nil || !restamped.Timestamp.Equal(written) {
+		t.Error(err)
+	}
+	other := &kgo.Record{Value: []byte("hello"), Timestamp: later, Attrs: restamped.Attrs}
+	if RestoreTimestamp(other); !other.Timestamp.Equal(later) {
+		t.Error("the timestamp of something else was changed")
+	}
+}

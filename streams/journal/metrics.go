@@ -29,18 +29,19 @@ type Metrics struct {
 	kafka    *kafkaMetrics // of the Kafka clients
 }
 
-// Three kinds of alarms.
+// Some kinds of alarms.
 const (
 	alarmDiverged = "log_diverged"
 	alarmBroken   = "log_broken"
 	alarmVerify   = "verify"
+	alarmTopic    = "topic"
 )
 
 // begin creates the series of an owner before the first count: a series that starts with its first count shows no
 // increase.
 func (m *Metrics) begin(journal string) {
 	for _, kind := range []string{alarmDiverged, alarmBroken, "auto_deleveraging", "clock", "decide", "due", "evolve",
-		"insurance_fund", "liabilities_contradicted", "price_refused", "set_aside", "settlement_left_out", "unvouched"} {
+		"insurance_fund", "liabilities_contradicted", "price_refused", "set_aside", "settlement_left_out", alarmTopic, "unvouched"} {
 		m.Alarms.WithLabelValues(journal, kind)
 	}
 	for _, cause := range []string{"error", "foreign", "clock", "fault"} {

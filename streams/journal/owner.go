@@ -150,10 +150,9 @@ func (o *Owner) Run(ctx context.Context) error {
 	defer reads.Wait()
 	o.mustStep(term.Assigned{})
 	for attempt := 0; ; attempt++ {
+		began := time.Now()
 		opened, err := o.runTerm(ctx, &reads)
-		if opened {
-			attempt = 0
-		}
+		attempt = attemptAfter(attempt, opened, time.Since(began))
 		var foreign *term.ForeignTermError
 		var clock *term.ClockError
 		switch {
@@ -182,6 +181,19 @@ func (o *Owner) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// briefTerm is how long a term must last for the next one to begin without a growing pause. Brokers that refuse each record,
+// such as those with a small max.message.bytes, end each term: without the pause, the log would fill with term records.
+const briefTerm = 5 * time.Second
+
+// attemptAfter returns the number of failed attempts before the next pause, after a term that was opened or not, and that
+// lasted for a time.
+func attemptAfter(attempt int, opened bool, lasted time.Duration) int {
+	if opened && lasted > briefTerm {
+		return 0
+	}
+	return attempt
 }
 
 // runTerm opens a term and serves it. opened reports whether its term record was valid.

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,69 +93,79 @@ func (c *Client) awaitTopic(ctx context.Context, journal string) error {
 }
 
 // SettingsError lists all deviations of topics from the settings that a journal needs.
-type SettingsError struct{ Deviations []string }
+type SettingsError struct {
+	Deviations []string
+	// Log is the error of the first log that is wrong itself, such as one that has lost its beginning. record.Final holds
+	// for it. It is nil if only settings deviate.
+	Log error
+}
 
 // Error lists the deviations.
 func (e *SettingsError) Error() string {
 	return "journal: the topics are not as they must be: " + strings.Join(e.Deviations, "; ")
 }
 
+// Unwrap returns the error of the first log that is wrong.
+func (e *SettingsError) Unwrap() error { return e.Log }
+
 // CheckTopics verifies the topics of the journals: that they exist, their settings, that they begin at offset 0 or hold the
 // record of their base, and that they have the number of partitions in their genesis. A *SettingsError lists every deviation. Any other error
 // means that the cluster could not be asked.
 func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
-	var deviations []string
+	var wrong SettingsError
 	brokers, err := c.admin.ListBrokers(ctx)
 	if err != nil {
 		return fmt.Errorf("journal: listing the brokers: %w", err)
 	}
 	for _, journal := range journals {
-		more, err := c.checkTopic(ctx, journal, len(brokers))
-		if err != nil {
+		if err := c.checkTopic(ctx, journal, len(brokers), &wrong); err != nil {
 			return err
 		}
-		deviations = append(deviations, more...)
 	}
-	if len(deviations) > 0 {
-		return &SettingsError{deviations}
+	if len(wrong.Deviations) > 0 {
+		return &wrong
 	}
 	return nil
 }
 
-func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (deviations []string, err error) {
+// checkTopic adds the deviations of one topic.
+func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wrong *SettingsError) error {
 	topic := c.Topic(journal)
 	deviate := func(format string, args ...any) {
-		deviations = append(deviations, topic+": "+fmt.Sprintf(format, args...))
+		if text := topic + ": " + fmt.Sprintf(format, args...); !slices.Contains(wrong.Deviations, text) {
+			wrong.Deviations = append(wrong.Deviations, text)
+		}
 	}
 	topics, err := c.admin.ListTopics(ctx, topic)
 	if err != nil {
-		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+		return fmt.Errorf("journal: describing topic %s: %w", topic, err)
 	}
 	detail, ok := topics[topic]
 	if !ok || errors.Is(detail.Err, kerr.UnknownTopicOrPartition) {
 		deviate("there is no such topic")
-		return deviations, nil
+		return nil
 	}
 	if detail.Err != nil {
-		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, detail.Err)
+		return fmt.Errorf("journal: describing topic %s: %w", topic, detail.Err)
 	}
 	want := settings()
-	if brokers >= clusterReplicas {
+	replicas := detail.Partitions.NumReplicas()
+	if onCluster(brokers, replicas) {
 		want["min.insync.replicas"], want["unclean.leader.election.enable"] = "2", "false"
-		if n := detail.Partitions.NumReplicas(); n < clusterReplicas {
-			deviate("%d replicas instead of %d", n, clusterReplicas)
+		if replicas < clusterReplicas {
+			deviate("%d replicas instead of %d", replicas, clusterReplicas)
 		}
 	}
 	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
 	if err != nil {
-		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+		return fmt.Errorf("journal: describing topic %s: %w", topic, err)
 	}
 	resource, err := configs.On(topic, nil)
 	if err == nil {
 		err = resource.Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("journal: describing topic %s: %w", topic, err)
+		return fmt.Errorf("journal: describing topic %s: %w", topic, err)
 	}
 	have := make(map[string]string)
 	for _, config := range resource.Configs {
@@ -171,18 +182,45 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int) (d
 	}
 	for p := range detail.Partitions {
 		genesis, err := c.settledGenesis(ctx, journal, p)
+		if err == nil && genesis == nil {
+			err = c.noGenesis(ctx, journal, p)
+		}
 		if record.Final(err) {
 			deviate("partition %d: %v", p, err)
+			wrong.Log = cmp.Or(wrong.Log, err)
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if genesis != nil && int(genesis.Partitions) != len(detail.Partitions) {
-			deviate("%d partitions instead of the %d of its genesis", len(detail.Partitions), genesis.Partitions)
+			deviate("%d partitions instead of the %d of its genesis; none can be removed, so copy the log to a new topic with perpetua log copy", len(detail.Partitions), genesis.Partitions)
 		}
 	}
-	return deviations, nil
+	return nil
+}
+
+// onCluster reports whether a topic needs the settings of a cluster. Brokers that are away are not listed, but their replicas are.
+func onCluster(brokers, replicas int) bool { return max(brokers, replicas) >= clusterReplicas }
+
+// noGenesis returns a *record.DivergedError if a partition without a genesis holds records: no owner appends a genesis to it. It
+// belongs to another program, or its first records were deleted, for example by compaction.
+func (c *Client) noGenesis(ctx context.Context, journal string, partition int32) error {
+	var end int64
+	for attempt := range certain { // another node may be appending the genesis, and a leader may not know yet what is committed
+		if err := pause(ctx, attempt); err != nil {
+			return err
+		}
+		genesis, err := c.settledGenesis(ctx, journal, partition)
+		if err != nil || genesis != nil {
+			return err
+		}
+		if end, err = c.Tip(ctx, journal, partition); err != nil || end == 0 {
+			return err
+		}
+	}
+	return &record.DivergedError{Journal: journal, Partition: partition, Have: record.Position{},
+		Found: record.Position{Offset: end - 1, Sequence: -1}, Reason: "the topic is not empty and has no genesis"}
 }
 
 // settledGenesis is genesis for a caller that does not wait for a source of bases that is silent.

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestTopicsAreMadeAsTheyAreChecked(t *testing.T) {
@@ -110,6 +111,19 @@ func TestALogThatDoesNotBeginAtZeroIsADeviation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.client.CheckTopics(r.context(), "trading"); err == nil || !strings.Contains(err.Error(), "begins at offset 2") {
+		t.Error(err)
+	}
+}
+
+// TestATopicOfAnotherProgramIsADeviation: it has records, and no journal begins in it.
+func TestATopicOfAnotherProgramIsADeviation(t *testing.T) {
+	r := newRig(t)
+	if err := r.client.CheckTopics(r.context(), "trading"); err != nil {
+		t.Fatal(err)
+	}
+	r.produce([]byte("hello"))
+	err := r.client.CheckTopics(r.context(), "trading")
+	if !record.Final(err) || !strings.Contains(err.Error(), "has no genesis") {
 		t.Error(err)
 	}
 }

@@ -184,8 +184,13 @@ func (n *Node) standDown() {
 	}
 }
 
-// begin starts to own a partition.
+// begin starts to own a partition. A journal has only partition 0. The group also assigns partitions that were added to its topic
+// later, and a genesis there would begin another journal with the same name.
 func (n *Node) begin(ctx context.Context, p submit.Shard, failed chan<- error) {
+	if p.Partition != 0 {
+		n.log.Error("the topic has a partition that no journal has: nothing is written to it", "journal", p.Journal, "partition", p.Partition)
+		return
+	}
 	o, err := n.owner(p)
 	if err != nil {
 		select {

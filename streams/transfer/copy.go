@@ -61,7 +61,8 @@ type Summary struct {
 	Base    *record.Base    // where the log begins; nil for its genesis
 }
 
-// Copy makes the target hold all records that the source has now, and verifies the result. tell, if it is not nil, is
+// Copy makes the target hold all records that the source has now, and verifies the result. Where brokers have replaced the timestamp
+// of a record, the target gets the one that the owner produced. tell, if it is not nil, is
 // called after each record with the number of records copied, and then with the number of records read again in the target. If the history of the source was changed, Copy stops with a
 // *journal.DivergedError that names the record.
 func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(work string, records int64)) (Summary, error) {
@@ -107,6 +108,7 @@ func carry(ctx context.Context, rules decide.Rules, b *record.Base, from, to Log
 		if r, err = source.Next(ctx); err != nil {
 			break
 		}
+		journal.RestoreTimestamp(r)
 		if err = read.add(r); err == nil {
 			err = appender.Append(ctx, r)
 		}
@@ -142,6 +144,7 @@ func compare(ctx context.Context, source Records, to Log, read *examination, tel
 		if err != nil {
 			return 0, err
 		}
+		journal.RestoreTimestamp(r)
 		if part := Differs(there, r); part != "" {
 			return 0, &OtherError{to.String(), read.records, "has another " + part}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -285,6 +286,47 @@ func TestCopyAppendsFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, Source(path, rules.Name), want)
+}
+
+// TestCopyRestoresTimestamps: somebody had set message.timestamp.type for a while, and the brokers replaced the timestamps of
+// records. No reader that checks them passes these records, and the copy has what the owner wrote.
+func TestCopyRestoresTimestamps(t *testing.T) {
+	_, sound := history(t, 20)
+	client := journaltest.NewClient(t, rules.Name)
+	kafka, err := client.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := kadm.NewClient(kafka)
+	defer admin.Close()
+	source := Topic(client, rules.Name, "the source")
+	for i, kind := range []string{"CreateTime", "LogAppendTime", "CreateTime"} {
+		changes := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "message.timestamp.type", Value: &kind}}
+		if _, err := admin.AlterTopicConfigs(t.Context(), changes, client.Topic(rules.Name)); err != nil {
+			t.Fatal(err)
+		}
+		appendAll(t, source, sound[i*5:i*5+5]...)
+	}
+	records, err := client.Kafka(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{client.Topic(rules.Name): {0: kgo.NewOffset().At(9)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	if fetched := records.PollFetches(t.Context()).Records(); len(fetched) == 0 || !journal.IsRestamped(fetched[0]) {
+		t.Skip("the brokers of this test replace no timestamps")
+	}
+	reader := journal.NewReader(client, rules, 0, record.Before)
+	defer reader.Close()
+	reader.Audit()
+	err = reader.ToTip(t.Context(), func([]record.Entry) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "perpetua log copy") {
+		t.Errorf("a reader that checks the timestamps: %v", err)
+	}
+	to := empty(t)
+	if _, err := Copy(t.Context(), rules, source, to, nil); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, to, sound[:15])
 }
 
 // TestCopyRefusesARecordThatIsNotWhatItsValueSays copies from logs in which one thing about one valid record was changed that

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestAdvice(t *testing.T) {
 	lost := &record.DivergedError{Journal: "trading", Reason: "the log is empty"}
 	err := advise(fmt.Errorf("engine: %w", lost))
-	for _, want := range []string{"engine: LOG_DIVERGED", "perpetua log restore", "perpetua admin forget-log --journal trading"} {
+	for _, want := range []string{"engine: LOG_DIVERGED", "--topic-prefix", "perpetua log restore", "perpetua admin forget-log --journal trading"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: without %q", err, want)
 		}
@@ -22,6 +23,10 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("%v: its cause is lost", err)
 	}
 	if err := advise(&record.TrimmedError{}); !strings.Contains(err.Error(), "LOG_TRIMMED") || !strings.Contains(err.Error(), "--archive-url") {
+		t.Error(err)
+	}
+	settings := &journal.SettingsError{Deviations: []string{"LOG_BASE: the base is lost"}, Log: &record.BaseError{}}
+	if err := advise(settings); !strings.Contains(err.Error(), "LOG_BASE") || !strings.Contains(err.Error(), "retention") {
 		t.Error(err)
 	}
 	if other := errors.New("other"); advise(other) != other || advise(nil) != nil {

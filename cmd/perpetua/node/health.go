@@ -70,6 +70,19 @@ func (n *Node) watch(ctx context.Context) error {
 	}
 }
 
+// topicsEvery is the time between two checks of the topics. By default, Kafka looks for records to delete every five minutes.
+const topicsEvery = 10 * time.Second
+
+// watchTopics raises an alarm while the topics are not as a venue needs them. It ends the node when a log has lost its
+// beginning: the node would not start on that log either, and the brokers may delete what else they acknowledge.
+func (n *Node) watchTopics(ctx context.Context) error {
+	var names []string
+	for _, f := range n.followers {
+		names = append(names, f.Name())
+	}
+	return n.stores.client.WatchTopics(ctx, topicsEvery, names...)
+}
+
 // rowsAt returns the sequence of the last record in the rows of a journal.
 func (n *Node) rowsAt(ctx context.Context, f *follower) (int64, error) {
 	if n.Roles.Projector {

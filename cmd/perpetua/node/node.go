@@ -246,6 +246,9 @@ type task struct {
 func (n *Node) tasks() []task {
 	tasks := []task{{"debug", n.telemetry.debug.serve}, {"watch itself", n.watch},
 		{"uses of API keys", n.serving.uses.Run}}
+	if n.Follow == nil {
+		tasks = append(tasks, task{"watch the topics", n.watchTopics})
+	}
 	if n.Roles.Engine {
 		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})
 	}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -20,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
@@ -138,6 +142,38 @@ func TestLogOfATrimmedFolder(t *testing.T) {
 	var refused *record.BaseError
 	if got, err := print(); got != "" || !errors.As(err, &refused) {
 		t.Errorf("with the base of another journal: %q, %v", got, err)
+	}
+}
+
+// TestLogThatLostItsBeginning: nothing knows a base of a log whose first records somebody has deleted. The command says so, and
+// does not wait for a base.
+func TestLogThatLostItsBeginning(t *testing.T) {
+	client := journaltest.NewClient(t, "trading")
+	kafka, err := client.Kafka()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, _, _ := termsOf(client.Topic("trading"), 100, 0)
+	if err := kafka.ProduceSync(t.Context(), all...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	admin := kadm.NewClient(kafka)
+	defer admin.Close()
+	var to kadm.Offsets
+	to.Add(kadm.Offset{Topic: client.Topic("trading"), Partition: 0, At: 50})
+	if deleted, err := admin.DeleteRecords(t.Context(), to); err != nil || deleted.Error() != nil {
+		t.Fatal(err, deleted.Error())
+	}
+	brokers := kafka.OptValue(kgo.SeedBrokers).([]string)
+	database, _, _ := booked(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var out bytes.Buffer
+	err = Log(ctx, []string{"--data", t.TempDir(), "--kafka-brokers", strings.Join(brokers, ","), "--topic-prefix", client.Prefix(),
+		"--database-url", database}, outputTo(&out))
+	var lost *record.BaseError
+	if !errors.As(err, &lost) || out.Len() > 0 {
+		t.Errorf("%d bytes, %v", out.Len(), err)
 	}
 }
 

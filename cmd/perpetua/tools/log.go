@@ -75,7 +75,8 @@ func Log(ctx context.Context, args []string, std settings.IO) (failed error) {
 	}
 	start, held := prepareLog(ctx, s, client, j, seek, std.Err)
 	var trimmed *record.TrimmedError
-	if held != nil && (follow || errors.As(held, &trimmed)) {
+	var base *record.BaseError // without its base, no reader knows where the log begins
+	if held != nil && (follow || errors.As(held, &trimmed) || errors.As(held, &base)) {
 		return held
 	}
 	if filter.from <= filter.to && filter.to <= start.Sequence { // a trimmed log
