@@ -87,11 +87,20 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
 	}
+	cfg := pool.Config()
+	unhurried(cfg)
+	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return 0, fmt.Errorf("projections: opening the database pool: %w", err)
+	}
+	defer pool.Close()
+	if err := checkHome(ctx, pool); err != nil {
+		return 0, fmt.Errorf("projections: migrating the database: %w", err)
+	}
 	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return adopt(ctx, tx) }); err != nil {
 		return 0, fmt.Errorf("projections: migrating the database: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool stays open
+	defer func() { _ = db.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
