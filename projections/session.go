@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -52,16 +53,28 @@ func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
 // session returns the process of Postgres that executes the statements of a connection. It prepares no statement, because the
 // connection may have another session at the next one.
 func session(ctx context.Context, conn *pgx.Conn) (process int, err error) {
-	err = conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&process)
-	return process, err
+	text, err := oneValue(ctx, conn, "SELECT pg_backend_pid()")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// oneValue returns the value that a query selects. It uses the simple protocol with any encoding and any form of strings.
+func oneValue(ctx context.Context, conn *pgx.Conn, sql string) (string, error) {
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[0].Rows[0][0]), nil
 }
 
 // inSchema returns a function that fails if the current schema of a new connection is not the given one. A pooler may drop the
 // parameter search_path of a connection. The connection would then write to the live tables.
 func inSchema(schema string) func(context.Context, *pgx.Conn) error {
 	return func(ctx context.Context, conn *pgx.Conn) error {
-		var current string
-		if err := conn.QueryRow(ctx, "SELECT COALESCE(current_schema(), '')", pgx.QueryExecModeSimpleProtocol).Scan(&current); err != nil {
+		current, err := oneValue(ctx, conn, "SELECT COALESCE(current_schema(), '')")
+		if err != nil {
 			return err
 		}
 		if current != schema {
@@ -91,6 +104,25 @@ func checkHome(ctx context.Context, db Querier) error {
 	}
 	return fmt.Errorf("the tables of the venue are in the schema %s, and the search_path of the user %s leads to the schema %q: "+
 		"remove that setting of the user or of the database, or add search_path=%s to --database-url", home, user, current, home)
+}
+
+// checkEncoding fails if the database cannot store every text. Tables that an earlier build has made in a database without an
+// encoding stay in use, because it stores the bytes of every text.
+func checkEncoding(ctx context.Context, db Querier) error {
+	var encoding, name string
+	if err := db.QueryRow(ctx, "SELECT current_setting('server_encoding'), current_database()::text").Scan(&encoding, &name); err != nil {
+		return err
+	}
+	if encoding == "SQL_ASCII" {
+		var made bool
+		if err := db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = $1)", versions).Scan(&made); err != nil || made {
+			return err
+		}
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database %s has the encoding %s: name one in --database-url that was made with ENCODING 'UTF8' TEMPLATE template0", name, encoding)
+	}
+	return nil
 }
 
 // unhurried removes the limits that an administrator has set for the statements of the user, unless the URL names them. It is for

@@ -2,6 +2,7 @@ package projections_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"io"
 	"net"
@@ -234,6 +235,44 @@ func TestMigrateWithAnotherSearchPath(t *testing.T) {
 	var made int
 	if err := live.QueryRow(t.Context(), "SELECT count(*) FROM pg_class WHERE relnamespace = 'own'::regnamespace").Scan(&made); err != nil || made > 0 {
 		t.Errorf("%d tables were made, %v", made, err)
+	}
+}
+
+// TestEncodings: a database with another encoding than UTF-8 is refused, and the default encoding of a user does not matter.
+func TestEncodings(t *testing.T) {
+	at := projectiontest.URL(t)
+	plain := projectiontest.Open(t, at)
+	if _, err := plain.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	plain.Reset()
+	var letters int
+	if err := plain.QueryRow(t.Context(), "SELECT length($1)", "Zürich").Scan(&letters); err != nil || letters != 6 {
+		t.Errorf("Zürich has %d letters, %v", letters, err)
+	}
+	administrator := projectiontest.Admin(t, at)
+	admin := projectiontest.Open(t, administrator)
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		name := "encoded_" + strings.ToLower(rand.Text())
+		if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '"+encoding+"'"); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(administrator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/" + name
+		pool, err := projections.Open(t.Context(), u.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = projections.Migrate(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "has the encoding "+encoding) {
+			t.Errorf("%s: %v", encoding, err)
+		}
+		pool.Close()
+		if _, err := admin.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
