@@ -10,7 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 )
 
-// Damage is what somebody has done to the tables of the venue that no migration undoes.
+// Damage lists changes to the tables of the venue that were made by hand and that no migration reverts.
 type Damage struct {
 	Missing  []string // tables and views that the migrations have made
 	Unlogged []string // tables that Postgres empties in a crash and does not copy to a standby

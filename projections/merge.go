@@ -203,7 +203,7 @@ func (m *Merge) stopped(ctx context.Context, db interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }, do func(tx pgx.Tx) error) error {
 	var start time.Time
-	// The transaction must see rows that follow commits after its first query, whatever the default of the user is.
+	// The transaction must see rows that follow commits after its first query. The user may have a default that prevents this.
 	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrSharedSession says that a pooler between the venue and Postgres gives the sessions of a connection to other clients
-// between transactions. A lock of a session then belongs to nobody, and a runner may wait for it for ever.
+// between transactions. The lock of a session then outlives its holder, and a runner may wait for it forever.
 var ErrSharedSession = errors.New("a pooler changes the session of a connection between transactions, so the locks of the venue " +
 	"would be lost: let the pooler pool by session (pool_mode=session in PgBouncer), or connect to Postgres directly")
 
@@ -126,7 +126,7 @@ func checkEncoding(ctx context.Context, db Querier) error {
 }
 
 // unhurried removes the limits that an administrator has set for the statements of the user, unless the URL names them. It is for
-// work that takes as long as the tables are large. The limits are no parameters of the connection, which a pooler may refuse.
+// work that takes as long as the tables are large. The limits are set after connecting, because a pooler may refuse parameters that it does not know.
 func unhurried(cfg *pgxpool.Config) {
 	var statements string
 	for _, name := range []string{"statement_timeout", "lock_timeout"} {

@@ -187,7 +187,7 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 	return pool, done
 }
 
-// judgeDamage names the tables that somebody has dropped or changed.
+// judgeDamage reports tables that were dropped or changed by hand.
 func (d *diagnosis) judgeDamage(found projections.Damage, err error) {
 	if err != nil {
 		d.add("tables", isFailed, "%v", err)
