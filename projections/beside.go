@@ -49,6 +49,9 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 		err = ErrInUse
 	}
 	if err == nil {
+		err = checkOurs(ctx, conn, schema)
+	}
+	if err == nil {
 		_, err = conn.Exec(ctx, drop)
 	}
 	if err == nil {
@@ -78,6 +81,8 @@ func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	cfg.ConnConfig.RuntimeParams["perpetua.scratch"] = "on"
+	cfg.AfterConnect = inSchema(schema)
+	unhurried(cfg)
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 

@@ -200,10 +200,11 @@ func (m *Merge) align(ctx context.Context) error {
 // A runner moves the checkpoint before it writes anything else, so it waits for this lock. Readers take no lock that
 // conflicts with it.
 func (m *Merge) stopped(ctx context.Context, db interface {
-	Begin(ctx context.Context) (pgx.Tx, error)
+	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }, do func(tx pgx.Tx) error) error {
 	var start time.Time
-	err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+	// The transaction must see rows that follow commits after its first query. The user may have a default that prevents this.
+	err := pgx.BeginTxFunc(ctx, db, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
 			return err
 		}

@@ -55,8 +55,9 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 	for name, value := range map[string]string{
 		"application_name":                    "perpetua",
 		"timezone":                            "UTC",
-		"jit":                                 "off", // compiling takes longer than running these queries
-		"synchronous_commit":                  "off", // rows can be rebuilt; see the package comment
+		"client_encoding":                     "UTF8", // that of every text here; a role may have another default
+		"jit":                                 "off",  // compiling takes longer than running these queries
+		"synchronous_commit":                  "off",  // rows can be rebuilt; see the package comment
 		"idle_in_transaction_session_timeout": "60000",
 		// If a runner's machine disappears, the server releases the runner's lock within half a minute.
 		"tcp_keepalives_idle":     "10",
@@ -87,11 +88,22 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
 	}
+	cfg := pool.Config()
+	unhurried(cfg)
+	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
+		return 0, fmt.Errorf("projections: opening the database pool: %w", err)
+	}
+	defer pool.Close()
+	for _, check := range []func(context.Context, Querier) error{checkHome, checkEncoding} {
+		if err := check(ctx, pool); err != nil {
+			return 0, fmt.Errorf("projections: migrating the database: %w", err)
+		}
+	}
 	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return adopt(ctx, tx) }); err != nil {
 		return 0, fmt.Errorf("projections: migrating the database: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
-	defer func() { _ = db.Close() }() // the pool stays open
+	defer func() { _ = db.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {

@@ -26,6 +26,9 @@ func SchemaVersion(ctx context.Context, db Querier) (have, newest int64, err err
 		}
 		newest = max(newest, n)
 	}
+	if err := checkHome(ctx, db); err != nil {
+		return 0, newest, err
+	}
 	err = db.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM "+versions+" WHERE is_applied").Scan(&have)
 	if undefinedTable(err) {
 		return 0, newest, nil

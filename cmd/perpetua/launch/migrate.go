@@ -81,6 +81,9 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 
 // migrateTables brings the database's tables up to date.
 func migrateTables(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	if err := projections.CheckSession(ctx, pool); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
 	if _, err := projections.Migrate(ctx, pool); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}

@@ -149,15 +149,21 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 		return nil, none
 	}
 	var version string
-	var standby bool
-	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version'), pg_is_in_recovery()").Scan(&version, &standby); err != nil {
+	var standby, readOnly bool
+	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('transaction_read_only')::bool").
+		Scan(&version, &standby, &readOnly); err != nil {
 		d.add("postgres", isFailed, "it does not answer: %v", err)
 		done()
 		return nil, none
 	}
-	if standby {
+	switch err := projections.CheckSession(ctx, pool); {
+	case standby:
 		d.add("postgres", isFailed, "version %s is a standby that takes no writes", version)
-	} else {
+	case readOnly:
+		d.add("postgres", isFailed, "version %s takes no writes: default_transaction_read_only is on, as some providers set it when the disk is full", version)
+	case err != nil:
+		d.add("postgres", isFailed, "%v", err)
+	default:
 		d.add("postgres", isGood, "version %s answers", version)
 	}
 	have, newest, err := projections.SchemaVersion(ctx, pool)
@@ -165,6 +171,9 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 		d.add("tables", isFailed, "%v", err)
 	} else {
 		d.judgeSchema(have, newest)
+	}
+	if have == newest && err == nil {
+		d.judgeDamage(projections.FindDamage(ctx, pool))
 	}
 	if outdated, err := projections.Outdated(ctx, pool); err == nil && outdated && have == newest {
 		d.add("tables", isWarning, "a build before version 0.1.0 has written their rows: run perpetua migrate, which rebuilds them")
@@ -176,6 +185,23 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 		d.judgeClock(offset(before, theirs, time.Now()))
 	}
 	return pool, done
+}
+
+// judgeDamage reports tables that were dropped or changed by hand.
+func (d *diagnosis) judgeDamage(found projections.Damage, err error) {
+	if err != nil {
+		d.add("tables", isFailed, "%v", err)
+	}
+	if len(found.Missing) > 0 {
+		d.add("tables", isFailed, "missing: %s. No migration makes them again: name an empty database in --database-url, which gets its rows from the log",
+			strings.Join(found.Missing, ", "))
+	}
+	for _, t := range found.Unlogged {
+		d.add("tables", isFailed, "a crash of Postgres empties %[1]s, and a standby does not have its rows: ALTER TABLE %[1]s SET LOGGED", t)
+	}
+	for _, i := range found.Invalid {
+		d.add("tables", isWarning, "no query uses the index %[1]s: REINDEX INDEX %[1]s", i)
+	}
 }
 
 // offset returns how far another clock is ahead of this machine's, or behind it if negative. The clock was read at an

@@ -19,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/fence"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
@@ -121,6 +122,12 @@ func TestJudgments(t *testing.T) {
 		{"no tables", func(d *diagnosis) { d.judgeSchema(0, 19) }, isFailed, "run perpetua migrate"},
 		{"old tables", func(d *diagnosis) { d.judgeSchema(18, 19) }, isFailed, "at migration 18 of 19"},
 		{"newer tables", func(d *diagnosis) { d.judgeSchema(20, 19) }, isWarning, "a newer version"},
+
+		{"a table dropped", func(d *diagnosis) { d.judgeDamage(projections.Damage{Missing: []string{"orders", "trades"}}, nil) }, isFailed,
+			"tables missing: orders, trades. No migration makes them again"},
+		{"a table unlogged", func(d *diagnosis) { d.judgeDamage(projections.Damage{Unlogged: []string{"orders"}}, nil) }, isFailed, "ALTER TABLE orders SET LOGGED"},
+		{"an invalid index", func(d *diagnosis) { d.judgeDamage(projections.Damage{Invalid: []string{"by_time"}}, nil) }, isWarning, "REINDEX INDEX by_time"},
+		{"tables that cannot be examined", func(d *diagnosis) { d.judgeDamage(projections.Damage{}, errors.New("away")) }, isFailed, "tables away"},
 
 		{"clocks that agree", func(d *diagnosis) { d.judgeClock(-time.Second) }, isGood, "agree"},
 		{"a clock that is a little off", func(d *diagnosis) { d.judgeClock(-2 * time.Second) }, isWarning, "2s apart"},

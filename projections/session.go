@@ -1,0 +1,160 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// ErrSharedSession says that a pooler between the venue and Postgres gives the sessions of a connection to other clients
+// between transactions. The lock of a session then outlives its holder, and a runner may wait for it forever.
+var ErrSharedSession = errors.New("a pooler changes the session of a connection between transactions, so the locks of the venue " +
+	"would be lost: let the pooler pool by session (pool_mode=session in PgBouncer), or connect to Postgres directly")
+
+// CheckSession returns ErrSharedSession if it finds that a connection does not keep its session. It may miss that while other
+// clients of the pooler are busy, but it never returns ErrSharedSession for a connection that keeps its session.
+func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
+	first, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("projections: connecting to Postgres: %w", err)
+	}
+	defer disconnect(ctx, first)
+	second, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	if err != nil {
+		return fmt.Errorf("projections: connecting to Postgres: %w", err)
+	}
+	defer disconnect(ctx, second)
+	// The order matters: the transaction of the second connection takes the session that the first one has just used, if the
+	// pooler considers it free. The first one then gets another.
+	var before, other, after int
+	before, err = session(ctx, first)
+	if err == nil {
+		_, err = second.Exec(ctx, "BEGIN")
+	}
+	if err == nil {
+		other, err = session(ctx, second)
+	}
+	if err == nil {
+		after, err = session(ctx, first)
+	}
+	if err != nil {
+		return fmt.Errorf("projections: asking for the session: %w", err)
+	}
+	if before != after || before == other {
+		return ErrSharedSession
+	}
+	return nil
+}
+
+// session returns the process of Postgres that executes the statements of a connection. It prepares no statement, because the
+// connection may have another session at the next one.
+func session(ctx context.Context, conn *pgx.Conn) (process int, err error) {
+	text, err := oneValue(ctx, conn, "SELECT pg_backend_pid()")
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// oneValue returns the value that a query selects. It uses the simple protocol with any encoding and any form of strings.
+func oneValue(ctx context.Context, conn *pgx.Conn, sql string) (string, error) {
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[0].Rows[0][0]), nil
+}
+
+// inSchema returns a function that fails if the current schema of a new connection is not the given one. A pooler may drop the
+// parameter search_path of a connection. The connection would then write to the live tables.
+func inSchema(schema string) func(context.Context, *pgx.Conn) error {
+	return func(ctx context.Context, conn *pgx.Conn) error {
+		current, err := oneValue(ctx, conn, "SELECT COALESCE(current_schema(), '')")
+		if err != nil {
+			return err
+		}
+		if current != schema {
+			return fmt.Errorf("a connection with search_path=%s is in the schema %q: a pooler has dropped that parameter, so name "+
+				"Postgres itself in --database-url for this command", schema, current)
+		}
+		return nil
+	}
+}
+
+// checkHome fails if the tables of a venue are in another schema than the current one. New tables would not be found by the
+// views for analysts, of which a database has one set.
+func checkHome(ctx context.Context, db Querier) error {
+	var home, current, user string
+	err := db.QueryRow(ctx, `SELECT n.nspname::text, COALESCE(current_schema()::text, ''), current_user::text
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relname = $1 AND c.relkind = 'r' AND n.nspname <> ALL ('{audited,rebuilt}') AND n.nspname IS DISTINCT FROM current_schema()
+			AND EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = n.oid AND o.relname = 'checkpoints')
+			AND NOT EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = current_schema()::regnamespace AND o.relname = $1)
+			AND COALESCE(current_setting('perpetua.scratch', true), '') <> 'on'
+		LIMIT 1`, versions).Scan(&home, &current, &user)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("projections: looking for the tables: %w", err)
+	}
+	return fmt.Errorf("the tables of the venue are in the schema %s, and the search_path of the user %s leads to the schema %q: "+
+		"remove that setting of the user or of the database, or add search_path=%s to --database-url", home, user, current, home)
+}
+
+// checkEncoding fails if the database cannot store every text. Tables that an earlier build has made in a database without an
+// encoding stay in use, because it stores the bytes of every text.
+func checkEncoding(ctx context.Context, db Querier) error {
+	var encoding, name string
+	if err := db.QueryRow(ctx, "SELECT current_setting('server_encoding'), current_database()::text").Scan(&encoding, &name); err != nil {
+		return err
+	}
+	if encoding == "SQL_ASCII" {
+		var made bool
+		if err := db.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE relname = $1)", versions).Scan(&made); err != nil || made {
+			return err
+		}
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database %s has the encoding %s: name one in --database-url that was made with ENCODING 'UTF8' TEMPLATE template0", name, encoding)
+	}
+	return nil
+}
+
+// unhurried removes the limits that an administrator has set for the statements of the user, unless the URL names them. It is for
+// work that takes as long as the tables are large. The limits are set after connecting, because a pooler may refuse parameters that it does not know.
+func unhurried(cfg *pgxpool.Config) {
+	var statements string
+	for _, name := range []string{"statement_timeout", "lock_timeout"} {
+		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
+			statements += "SET " + name + " = 0; "
+		}
+	}
+	earlier := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if earlier != nil {
+			if err := earlier(ctx, conn); err != nil {
+				return err
+			}
+		}
+		_, err := conn.Exec(ctx, statements)
+		return err
+	}
+}
+
+// checkOurs fails if a schema has tables and none of them is the venue's. It protects a schema that others have made under a name
+// that the venue uses.
+func checkOurs(ctx context.Context, db Querier, schema string) error {
+	var others bool
+	err := db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1)
+		AND NOT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2)`,
+		schema, versions).Scan(&others)
+	if err == nil && others {
+		err = errors.New("it is not the venue's, and would be dropped: rename it")
+	}
+	return err
+}

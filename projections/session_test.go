@@ -1,0 +1,371 @@
+package projections_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
+)
+
+// pooler passes the connections of clients on to Postgres, like PgBouncer.
+type pooler struct {
+	url    string
+	drops  []string // parameters of a client's connection that it ignores
+	shares bool     // whether it pools by transaction and not by session
+
+	mu   sync.Mutex
+	free []*pgconn.HijackedConn // the one that was used last is at the end
+}
+
+// start returns the URL at which the pooler accepts connections until the end of the test.
+func (p *pooler) start(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	clients.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			clients.Go(func() { p.serve(ctx, conn) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); cancel(); clients.Wait() })
+	u, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = l.Addr().String()
+	u.RawQuery = "sslmode=disable"
+	return u.String()
+}
+
+// serve ends when the client disconnects or the test ends.
+func (p *pooler) serve(ctx context.Context, client net.Conn) {
+	defer func() { _ = client.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
+	b := pgproto3.NewBackend(client, client)
+	message, err := b.ReceiveStartupMessage()
+	startup, ok := message.(*pgproto3.StartupMessage)
+	if err != nil || !ok {
+		return
+	}
+	server, err := p.connect(ctx, startup.Parameters)
+	if err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	for name, value := range server.ParameterStatuses {
+		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
+	}
+	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	if b.Flush() != nil {
+		return
+	}
+	if p.shares {
+		p.release(server)
+		p.share(client)
+		return
+	}
+	defer func() { _ = server.Conn.Close() }()
+	go func() {
+		_, _ = io.Copy(server.Conn, client)
+		_ = server.Conn.Close()
+	}()
+	_, _ = io.Copy(client, server.Conn)
+}
+
+func (p *pooler) connect(ctx context.Context, parameters map[string]string) (*pgconn.HijackedConn, error) {
+	cfg, err := pgconn.ParseConfig(p.url)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range parameters {
+		if name != "user" && name != "database" && !slices.Contains(p.drops, name) {
+			cfg.RuntimeParams[name] = value
+		}
+	}
+	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return conn.Hijack()
+}
+
+// share gives the client a session for the time of each transaction. It supports simple queries alone.
+func (p *pooler) share(client net.Conn) {
+	var server *pgconn.HijackedConn
+	for {
+		query, err := readMessage(client)
+		if err != nil || query[0] != 'Q' {
+			break
+		}
+		if server == nil {
+			server = p.take()
+		}
+		if _, err := server.Conn.Write(query); err != nil {
+			break
+		}
+		for answer := []byte{0}; answer[0] != 'Z'; {
+			if answer, err = readMessage(server.Conn); err != nil {
+				return
+			}
+			if _, err := client.Write(answer); err != nil {
+				return
+			}
+			if answer[0] == 'Z' && answer[5] == 'I' {
+				p.release(server)
+				server = nil
+			}
+		}
+	}
+}
+
+func (p *pooler) take() *pgconn.HijackedConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.free) - 1
+	server := p.free[last]
+	p.free = p.free[:last]
+	return server
+}
+
+func (p *pooler) release(server *pgconn.HijackedConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, server)
+}
+
+// readMessage reads one message with its type and its length.
+func readMessage(from io.Reader) ([]byte, error) {
+	message := make([]byte, 5)
+	if _, err := io.ReadFull(from, message); err != nil {
+		return nil, err
+	}
+	message = append(message, make([]byte, binary.BigEndian.Uint32(message[1:])-4)...)
+	_, err := io.ReadFull(from, message[5:])
+	return message, err
+}
+
+// TestPoolerWithoutSearchPath opens scratch tables through a pooler that ignores the search_path of a connection. They must not
+// be taken for the live tables, which would become unlogged.
+func TestPoolerWithoutSearchPath(t *testing.T) {
+	at := projectiontest.VenueURL(t)
+	live := projectiontest.Open(t, at)
+	_, remove, err := projections.OpenScratch(t.Context(), (&pooler{url: at, drops: []string{"search_path", "perpetua.scratch"}}).start(t), "audited")
+	if err == nil {
+		remove()
+	}
+	if err == nil || !strings.Contains(err.Error(), "a pooler has dropped that parameter") {
+		t.Errorf("through a pooler without search_path: %v", err)
+	}
+	if d, err := projections.FindDamage(t.Context(), live); err != nil || len(d.Unlogged)+len(d.Missing)+len(d.Invalid) > 0 {
+		t.Errorf("the live tables: %+v, %v", d, err)
+	}
+}
+
+// TestCheckSession: a pooler by transaction is found; a pooler by session, and none, are accepted.
+func TestCheckSession(t *testing.T) {
+	at := projectiontest.URL(t)
+	for _, c := range []struct {
+		name, url, want string
+	}{
+		{"directly", at, ""},
+		{"by session", (&pooler{url: at}).start(t), ""},
+		{"by transaction", (&pooler{url: at, shares: true}).start(t), "let the pooler pool by session"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pool, err := projections.Open(t.Context(), c.url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			err = projections.CheckSession(t.Context(), pool)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, not %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestMigrateWithAnotherSearchPath: the tables of a venue are not made a second time in another schema.
+func TestMigrateWithAnotherSearchPath(t *testing.T) {
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	if _, err := live.Exec(t.Context(), "CREATE SCHEMA own"); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"own,public", "nowhere"} {
+		u, err := url.Parse(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := u.Query()
+		q.Set("search_path", path)
+		u.RawQuery = q.Encode()
+		pool, err := projections.Open(t.Context(), u.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		if _, err := projections.Migrate(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "are in the schema public") {
+			t.Errorf("Migrate with the search_path %s: %v", path, err)
+		}
+		if _, _, err := projections.SchemaVersion(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "are in the schema public") {
+			t.Errorf("SchemaVersion with the search_path %s: %v", path, err)
+		}
+	}
+	var made int
+	if err := live.QueryRow(t.Context(), "SELECT count(*) FROM pg_class WHERE relnamespace = 'own'::regnamespace").Scan(&made); err != nil || made > 0 {
+		t.Errorf("%d tables were made, %v", made, err)
+	}
+}
+
+// TestEncodings: a database with another encoding than UTF-8 is refused, and the default encoding of a user does not matter.
+func TestEncodings(t *testing.T) {
+	at := projectiontest.URL(t)
+	plain := projectiontest.Open(t, at)
+	if _, err := plain.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET client_encoding = LATIN1', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	plain.Reset()
+	var letters int
+	if err := plain.QueryRow(t.Context(), "SELECT length($1)", "Zürich").Scan(&letters); err != nil || letters != 6 {
+		t.Errorf("Zürich has %d letters, %v", letters, err)
+	}
+	administrator := projectiontest.Admin(t, at)
+	admin := projectiontest.Open(t, administrator)
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII"} {
+		name := "encoded_" + strings.ToLower(rand.Text())
+		if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '"+encoding+"'"); err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(administrator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/" + name
+		pool, err := projections.Open(t.Context(), u.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = projections.Migrate(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "has the encoding "+encoding) {
+			t.Errorf("%s: %v", encoding, err)
+		}
+		pool.Close()
+		if _, err := admin.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestScratchKeepsTheTablesOfOthers: a schema of another program is not dropped, although it has the name of the audit's.
+func TestScratchKeepsTheTablesOfOthers(t *testing.T) {
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	if _, err := live.Exec(t.Context(), "CREATE SCHEMA audited; CREATE TABLE audited.invoices (id int)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, remove, err := projections.OpenScratch(t.Context(), at, "audited"); err == nil || !strings.Contains(err.Error(), "it is not the venue's") {
+		if err == nil {
+			remove()
+		}
+		t.Errorf("a schema of others: %v", err)
+	}
+	if _, err := live.Exec(t.Context(), "SELECT FROM audited.invoices"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestScratchHasNoTimeouts: limits for the statements of the user do not end an audit or a rebuild.
+func TestScratchHasNoTimeouts(t *testing.T) {
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	if _, err := live.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = ''10s''', current_database());
+		EXECUTE format('ALTER DATABASE %I SET lock_timeout = ''10s''', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	beside, remove, err := projections.OpenScratch(t.Context(), at, "audited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	var statement, lock string
+	if err := beside.QueryRow(t.Context(), "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')").Scan(&statement, &lock); err != nil {
+		t.Fatal(err)
+	}
+	if statement != "0" || lock != "0" {
+		t.Errorf("statement_timeout is %s and lock_timeout %s", statement, lock)
+	}
+}
+
+// TestMergeWithSerializableTransactions merges new rows that are brought further while the transaction of the merge is open.
+func TestMergeWithSerializableTransactions(t *testing.T) {
+	ctx := t.Context()
+	entries := projectiontest.NewVenue(29).Entries(300)
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	if _, err := live.Exec(ctx, `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializable''', current_database()); END $$`); err != nil {
+		t.Fatal(err)
+	}
+	live.Reset()
+	r, stop := start(t, live, projectiontest.NewLog(entries[:100]...))
+	wait(t, r, 99)
+	stop()
+	beside, remove, err := projections.OpenScratch(ctx, at, "rebuilt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	log := projectiontest.NewLog(entries[:100]...)
+	r, stop = start(t, beside, log)
+	defer func() { stop() }()
+	wait(t, r, 99)
+	last := 100
+	merge, err := projections.OpenMerge(ctx, live, "rebuilt", func(context.Context, map[string]projections.Checkpoint) error {
+		log.Append(entries[last : last+50]...)
+		last += 50
+		return r.Wait(ctx, int64(last-1))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer merge.Close()
+	if _, err := merge.Compare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := merge.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	same(t, digests(t, live), digests(t, beside))
+}
+
+// TestFindDamage finds what an administrator has done to the tables.
+func TestFindDamage(t *testing.T) {
+	live := projectiontest.Open(t, projectiontest.VenueURL(t))
+	if _, err := live.Exec(t.Context(), "DROP TABLE fee_profiles CASCADE; ALTER TABLE candles SET UNLOGGED"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := projections.FindDamage(t.Context(), live)
+	if err != nil || !slices.Equal(d.Missing, []string{"fee_profiles"}) || !slices.Equal(d.Unlogged, []string{"candles"}) || len(d.Invalid) > 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
