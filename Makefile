@@ -16,10 +16,10 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
-# The rules under domain, the protocol of a term, the columns of an archive, the Parquet files, and the stories of events run no
-# goroutines (the linter sees to it), and with the race detector their properties take ten times as long. What two readers of one
-# state or book share is tested with it: these tests have two.
-PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim|archive/columns)|projections/dataset|schemas/events/.*)$$
+# The rules under domain, the protocol of a term, the Parquet files, and the stories of events run no goroutines (the linter sees
+# to it), and with the race detector their properties take ten times as long. What two readers of one state or book share is tested
+# with it: these tests have two.
+PURE := /perpetua/(domain/.*|streams/(term|term/termtest|sim)|projections/dataset|schemas/events/.*)$$
 SHARED := ^(TestScenarios|TestLookingChangesNothing)$$
 # These verify logs, archives, or proofs hundreds of times. Other tests of their packages run the same goroutines.
 REPEATED := ^Test(Corruptions|Crashes|WrittenLogIsRightlyDecided|TamperedProofs|EveryFlippedByteIsRefused)$$
