@@ -138,17 +138,46 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(chunk)
-	for i := range chunk {
-		damaged := append([]byte(nil), chunk...)
-		damaged[i] ^= 1 << (i % 8)
-		f.Add(damaged)
-		f.Add(chunk[:i])
+	for _, chunk := range [][]byte{chunk, opened(f, d, chunk, total)} {
+		f.Add(chunk)
+		for i := range chunk {
+			damaged := append([]byte(nil), chunk...)
+			damaged[i] ^= 1 << (i % 8)
+			f.Add(damaged)
+			f.Add(chunk[:i])
+		}
 	}
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		out, err := d.Decode(journal, sequences, chunk, total)
-		if err == nil && (len(out.Bytes) != total || len(out.Ends) != len(sequences) || out.Ends[len(out.Ends)-1] != total) {
+		if err != nil {
+			return
+		}
+		if len(out.Bytes) != total || len(out.Ends) != len(sequences) || out.Ends[len(out.Ends)-1] != total {
 			t.Errorf("%d bytes, ends %v", len(out.Bytes), out.Ends)
 		}
+		first := bytes.Clone(out.Bytes)
+		for i := range out.Bytes {
+			out.Bytes[i] = '#'
+		}
+		d.Free(out.Bytes)
+		again, err := d.Decode(journal, sequences, chunk, total) // into the memory of the first
+		if err != nil || !bytes.Equal(again.Bytes, first) {
+			t.Errorf("the second time: %v", err)
+		}
 	})
+}
+
+// opened returns a chunk with the same frames, not compressed. Changes of its bytes change the templates and streams.
+func opened(t testing.TB, d *Decoder, chunk []byte, total int) []byte {
+	out := stream{b: []byte{chunk[0]}}
+	for rest := (stream{b: chunk[1:]}); !rest.done(); {
+		b, err := d.frame(&rest, mostInFrame(0, total))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.uvarint(uint64(len(b)))
+		out.byte(0)
+		out.b = append(out.b, b...)
+	}
+	return out.b
 }

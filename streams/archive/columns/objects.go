@@ -18,6 +18,7 @@ type objects struct {
 	heads   []uint32 // by object: its newest change, or inTable plus its table
 	changes []change // 0 is none
 	tables  []table
+	noted   bool // tables keep which rows have changed them; only for encoding
 }
 
 // key is where the text that identifies an object is: in the values, or among the long keys.
@@ -41,10 +42,45 @@ const (
 	inTable    = 1 << 31
 )
 
-// table holds the last members of an object by name.
+// table holds the last members of an object by name. It is a hash table, because a chunk may have many objects and many names.
 type table struct {
-	last []ref
-	by   []uint8 // by piece: the anchors that identified the object, as bits; only for encoding
+	members []member // a power of two, of which at most half are used
+	used    int
+	by      []uint8 // by piece: the anchors that identified the object, as bits; only for encoding
+}
+
+// member is the last value of a name. name is one higher, and 0 if there is none.
+type member struct {
+	name uint32
+	last ref
+}
+
+// of returns the member with a name, or the one that is free for it.
+func (t *table) of(name int) *member {
+	mask := len(t.members) - 1
+	for i := name & mask; ; i = (i + 1) & mask {
+		if m := &t.members[i]; m.name == uint32(name+1) || m.name == 0 {
+			return m
+		}
+	}
+}
+
+// fit makes room for more names.
+func (t *table) fit(names int) {
+	size := max(16, len(t.members))
+	for size < 2*(t.used+names) {
+		size *= 2
+	}
+	if size == len(t.members) {
+		return
+	}
+	old := t.members
+	t.members = make([]member, size)
+	for _, m := range old {
+		if m.name != 0 {
+			*t.of(int(m.name) - 1) = m
+		}
+	}
 }
 
 func newObjects() objects {
@@ -98,7 +134,8 @@ func (m *model) changed(object uint32, p *piece, anchor int) {
 	o := &m.objects
 	head := o.heads[object]
 	if head >= inTable {
-		o.tables[head-inTable].change(p, m.first, 1<<anchor)
+		o.tables[head-inTable].change(p, m.first)
+		o.note(head-inTable, p.number, 1<<anchor)
 		return
 	}
 	before, at, n := uint32(0), head, 0
@@ -108,7 +145,8 @@ func (m *model) changed(object uint32, p *piece, anchor int) {
 	switch {
 	case n == maxChanges:
 		m.tabulate(object)
-		o.tables[len(o.tables)-1].change(p, m.first, 1<<anchor)
+		o.tables[len(o.tables)-1].change(p, m.first)
+		o.note(uint32(len(o.tables)-1), p.number, 1<<anchor)
 		return
 	case at == 0:
 		at = uint32(len(o.changes))
@@ -134,24 +172,38 @@ func (m *model) tabulate(object uint32) {
 	}
 	var t table
 	for _, c := range slices.Backward(list[:n]) {
-		t.change(m.pieces[c.piece], c.first, uint8(c.by))
+		t.change(m.pieces[c.piece], c.first)
 	}
 	o.heads[object] = inTable + uint32(len(o.tables))
 	o.tables = append(o.tables, t)
+	for _, c := range list[:n] {
+		o.note(uint32(len(o.tables)-1), c.piece, uint8(c.by))
+	}
 }
 
 // change makes the members of a row the last ones.
-func (t *table) change(p *piece, first ref, anchors uint8) {
-	if n := p.highest + 1 - len(t.last); n > 0 {
-		t.last = append(t.last, make([]ref, n)...)
-	}
+func (t *table) change(p *piece, first ref) {
+	t.fit(len(p.names))
 	for i, name := range p.names {
-		t.last[name] = first + ref(i)
+		m := t.of(name)
+		if m.name == 0 {
+			m.name = uint32(name + 1)
+			t.used++
+		}
+		m.last = first + ref(i)
 	}
-	if n := int(p.number) + 1 - len(t.by); n > 0 {
+}
+
+// note adds anchors that identified the object of a table in a row of a piece.
+func (o *objects) note(table, piece uint32, anchors uint8) {
+	if !o.noted {
+		return
+	}
+	t := &o.tables[table]
+	if n := int(piece) + 1 - len(t.by); n > 0 {
 		t.by = append(t.by, make([]uint8, n)...)
 	}
-	t.by[p.number] |= anchors
+	t.by[piece] |= anchors
 }
 
 // member returns the last value of a name of an object, or 0.
@@ -159,10 +211,7 @@ func (m *model) member(object uint32, name int) ref {
 	o := &m.objects
 	head := o.heads[object]
 	if head >= inTable {
-		if t := &o.tables[head-inTable]; name < len(t.last) {
-			return t.last[name]
-		}
-		return 0
+		return o.tables[head-inTable].of(name).last
 	}
 	for head != 0 {
 		c := &o.changes[head]

@@ -36,7 +36,7 @@ func NewEncoder() (*Encoder, error) {
 }
 
 // SetShare sets how long Encode works on a busy processor, relative to the other goroutines: as long as they do for 1, which is the
-// default, and a tenth of that for 0.1. On an idle processor Encode works all the time.
+// default, and a tenth of that for 0.1. The share MUST be above 0. On an idle processor Encode works all the time.
 func (c *Encoder) SetShare(share float64) { c.share = share }
 
 // MaxBytes is the largest sum of the lengths of the values of a chunk.
@@ -286,20 +286,21 @@ func (c *Decoder) decode(journal scalar.ID, sequences []int64, chunk []byte, tot
 	if d.at != total {
 		return nil, &DamagedError{-1, fmt.Errorf("its values have %d bytes, not %d", d.at, total)}
 	}
-	d.out.Bytes = d.buf[:total]
-	return &d.out, nil
+	out := d.out // a copy, because a pointer into d would keep all of d in memory
+	out.Bytes = d.buf[:total]
+	return &out, nil
 }
 
 // plain decodes the plain form.
 func (c *Decoder) plain(n int, chunk []byte, total int) (*Decoded, error) {
 	rest := stream{b: chunk}
-	b, err := c.frame(&rest)
+	b, err := c.frame(&rest, mostInFrame(n, total))
 	if err != nil {
 		return nil, &DamagedError{-1, err}
 	}
 	lengths := stream{b: b}
 	out := new(Decoded)
-	if b, err = c.frame(&rest); err != nil {
+	if b, err = c.frame(&rest, total); err != nil {
 		return nil, &DamagedError{-1, err}
 	}
 	out.Bytes = bytes.Clone(b) // it may be a part of the chunk, and the caller may free it
@@ -320,13 +321,13 @@ func (c *Decoder) plain(n int, chunk []byte, total int) (*Decoded, error) {
 
 // open reads the templates and opens the streams.
 func (c *Decoder) open(d *decoder, chunk []byte) error {
-	rest := stream{b: chunk}
-	first, err := c.frame(&rest)
+	rest, most := stream{b: chunk}, mostInFrame(len(d.sequences), d.limit)
+	first, err := c.frame(&rest, most)
 	if err != nil {
 		return err
 	}
 	head := stream{b: append(make([]byte, 0, len(first)+slack), first...)} // static texts have slack after them
-	if err := readTemplates(d.model, &head); err != nil {
+	if err := readTemplates(d.model, &head, d.limit); err != nil {
 		return err
 	}
 	var frame stream
@@ -343,7 +344,7 @@ func (c *Decoder) open(d *decoder, chunk []byte) error {
 			s.repeated, size = int(size), 1
 		}
 		if frame.done() && size > 0 {
-			b, err := c.frame(&rest)
+			b, err := c.frame(&rest, most)
 			if err != nil {
 				return err
 			}
@@ -365,7 +366,15 @@ func (c *Decoder) open(d *decoder, chunk []byte) error {
 	return nil
 }
 
-func (c *Decoder) frame(rest *stream) ([]byte, error) {
+// mostInFrame returns a number of bytes that no frame of a chunk exceeds. A value has at least one byte of the text. Its column takes up
+// to 162 bytes in the templates, together with its piece, and the value up to 24 bytes in a stream.
+func mostInFrame(records, total int) int { return min(256*(records+total)+4096, MaxBytes) }
+
+// mostExpansion is how much longer than its compressed form a frame can be: zstd repeats a byte 128 KiB times for four bytes.
+const mostExpansion = 128 << 10 / 4
+
+// frame returns the next frame, which has at most a number of bytes.
+func (c *Decoder) frame(rest *stream, most int) ([]byte, error) {
 	size, err := rest.readUvarint()
 	if err != nil {
 		return nil, err
@@ -374,7 +383,7 @@ func (c *Decoder) frame(rest *stream) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > MaxBytes || packed > MaxBytes {
+	if size > uint64(most) || packed > MaxBytes || packed > 0 && size > packed*mostExpansion {
 		return nil, errRange
 	}
 	if packed == 0 {
@@ -400,7 +409,9 @@ func (c *Decoder) frame(rest *stream) ([]byte, error) {
 
 var errTemplate = errors.New("a template is not in the form of one")
 
-func readTemplates(m *model, from *stream) error {
+// readTemplates reads the templates of values with a number of bytes. Each template is a part of a value, and each hole has at least
+// one byte in it, so that limits the memory for them.
+func readTemplates(m *model, from *stream, total int) error {
 	number := func(below int) int {
 		n, err := from.readUvarint()
 		if err != nil || n >= uint64(below) {
@@ -414,13 +425,13 @@ func readTemplates(m *model, from *stream) error {
 	}
 	ok := func() bool { return from.i <= len(from.b) }
 	names, pieces := number(1<<16), number(maxPieces+1)
-	if !ok() || names < 1 || pieces < 2 {
+	if !ok() || names < 1 || pieces < 2 || pieces > total+3 { // of the three, one is the template of an empty value
 		return errTemplate
 	}
 	dicts := make(map[int]*dictionary)
 	for range pieces - 2 {
 		p := &piece{number: uint32(len(m.pieces))}
-		holes := number(maxHoles + 1)
+		holes := number(min(maxHoles, total+1-len(m.columns)) + 1)
 		for i := 0; ok() && i <= holes; i++ {
 			text, err := from.take(number(maxStatic + 1))
 			if err != nil || !ok() {
