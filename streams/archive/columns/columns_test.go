@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -86,6 +87,39 @@ func TestFreedMemory(t *testing.T) {
 	if !bytes.Equal(chunk, before) {
 		t.Errorf("the chunk is %q, and was %q", chunk, before)
 	}
+}
+
+// TestSharedDecoder decodes chunks of several lengths in several goroutines, which free some of the values.
+func TestSharedDecoder(t *testing.T) {
+	d, err := NewDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var working sync.WaitGroup
+	for n := range 4 {
+		texts := goldenTexts()[:60*(n+1)]
+		chunk, sequences, total := encode(t, texts...)
+		working.Go(func() {
+			var first *Decoded
+			for i := range 20 {
+				out, err := d.Decode(journal, sequences, chunk, total)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if first == nil {
+					first = out // and is not freed
+				}
+				if !bytes.Equal(out.Bytes, first.Bytes) {
+					t.Errorf("the values of %d records differ the %dth time", len(texts), i)
+				}
+				if i%3 > 0 && out != first {
+					d.Free(out.Bytes)
+				}
+			}
+		})
+	}
+	working.Wait()
 }
 
 // drawText draws a JSON text of few names and values, so that they meet again.

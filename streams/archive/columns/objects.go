@@ -3,6 +3,7 @@ package columns
 import (
 	"bytes"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -40,48 +41,9 @@ const (
 	// maxChanges is the length of the longest list of changes.
 	maxChanges = 5
 	inTable    = 1 << 31
+	// maxLong is the length of all long keys together that a span can express.
+	maxLong = math.MaxUint32
 )
-
-// table holds the last members of an object by name. It is a hash table, because a chunk may have many objects and many names.
-type table struct {
-	members []member // a power of two, of which at most half are used
-	used    int
-	by      []uint8 // by piece: the anchors that identified the object, as bits; only for encoding
-}
-
-// member is the last value of a name. name is one higher, and 0 if there is none.
-type member struct {
-	name uint32
-	last ref
-}
-
-// of returns the member with a name, or the one that is free for it.
-func (t *table) of(name int) *member {
-	mask := len(t.members) - 1
-	for i := name & mask; ; i = (i + 1) & mask {
-		if m := &t.members[i]; m.name == uint32(name+1) || m.name == 0 {
-			return m
-		}
-	}
-}
-
-// fit makes room for more names.
-func (t *table) fit(names int) {
-	size := max(16, len(t.members))
-	for size < 2*(t.used+names) {
-		size *= 2
-	}
-	if size == len(t.members) {
-		return
-	}
-	old := t.members
-	t.members = make([]member, size)
-	for _, m := range old {
-		if m.name != 0 {
-			*t.of(int(m.name) - 1) = m
-		}
-	}
-}
 
 func newObjects() objects {
 	return objects{seed: maphash.MakeSeed(), keys: make([]key, 1), heads: make([]uint32, 1), changes: make([]change, 1),
@@ -97,7 +59,7 @@ func (o *objects) forget() {
 // find returns the object that the text of a value identifies.
 func (o *objects) find(buf []byte, at span) uint32 { return o.lookup(buf, at.of(buf), key{at, false}) }
 
-// lookup returns the object with a key. If it is new, stored says where its key is.
+// lookup returns the object with a key. If it is new, stored says where its key is. It returns 0 if there is no room for the key.
 func (o *objects) lookup(buf, text []byte, stored key) uint32 {
 	hash := hashOf(o.seed, text)
 	for i := o.texts.start(hash); ; i = o.texts.after(i) {
@@ -113,6 +75,9 @@ func (o *objects) lookup(buf, text []byte, stored key) uint32 {
 		}
 	}
 	n := uint32(len(o.keys))
+	if stored.long && len(o.long)+len(text) > maxLong {
+		return 0 // only a crafted chunk has so many
+	}
 	if stored.long {
 		stored.span = spanOf(len(o.long), len(o.long)+len(text))
 		o.long = append(o.long, text...)
@@ -181,19 +146,6 @@ func (m *model) tabulate(object uint32) {
 	}
 }
 
-// change makes the members of a row the last ones.
-func (t *table) change(p *piece, first ref) {
-	t.fit(len(p.names))
-	for i, name := range p.names {
-		m := t.of(name)
-		if m.name == 0 {
-			m.name = uint32(name + 1)
-			t.used++
-		}
-		m.last = first + ref(i)
-	}
-}
-
 // note adds anchors that identified the object of a table in a row of a piece.
 func (o *objects) note(table, piece uint32, anchors uint8) {
 	if !o.noted {
@@ -221,87 +173,4 @@ func (m *model) member(object uint32, name int) ref {
 		head = c.next
 	}
 	return 0
-}
-
-// index is a hash table of numbers above 0. Its owner keeps what the numbers stand for, and compares it.
-type index struct {
-	slots []indexSlot // a power of two, of which at most half are used
-	used  int
-}
-
-type indexSlot struct{ hash, number uint32 }
-
-func (x *index) start(hash uint32) uint32 {
-	if len(x.slots) == 0 {
-		x.slots = make([]indexSlot, 16)
-	}
-	return hash & uint32(len(x.slots)-1)
-}
-
-func (x *index) after(i uint32) uint32 { return (i + 1) & uint32(len(x.slots)-1) }
-
-// add inserts a new number.
-func (x *index) add(hash, number uint32) {
-	if x.used++; 2*x.used > len(x.slots) {
-		old := x.slots
-		x.slots = make([]indexSlot, max(16, 4*len(old)))
-		for _, s := range old {
-			if s.number != 0 {
-				x.put(s)
-			}
-		}
-	}
-	x.put(indexSlot{hash, number})
-}
-
-func (x *index) put(s indexSlot) {
-	i := x.start(s.hash)
-	for x.slots[i].number != 0 {
-		i = x.after(i)
-	}
-	x.slots[i] = s
-}
-
-func hashOf(seed maphash.Seed, b []byte) uint32 {
-	h := maphash.Bytes(seed, b)
-	return uint32(h ^ h>>32)
-}
-
-// joins finds the object of several texts by the objects that these identify alone.
-type joins struct {
-	seed  uint64
-	index index
-	all   []join // 0 is none
-}
-
-type join struct {
-	parts  [maxAnchors]uint32
-	object uint32
-}
-
-func (x *joins) hash(parts *[maxAnchors]uint32) uint32 {
-	h := x.seed
-	for _, n := range parts {
-		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
-		h ^= h >> 29
-	}
-	return uint32(h ^ h>>32)
-}
-
-// find returns the object, or 0.
-func (x *joins) find(hash uint32, parts *[maxAnchors]uint32) uint32 {
-	for i := x.index.start(hash); ; i = x.index.after(i) {
-		s := x.index.slots[i]
-		if s.number == 0 {
-			return 0
-		}
-		if s.hash == hash && x.all[s.number].parts == *parts {
-			return x.all[s.number].object
-		}
-	}
-}
-
-func (x *joins) add(hash uint32, j join) {
-	x.index.add(hash, uint32(len(x.all)))
-	x.all = append(x.all, j)
 }
