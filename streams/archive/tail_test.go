@@ -154,7 +154,9 @@ type listedBefore struct {
 	all []*gocloud.ListObject
 }
 
-func (l *listedBefore) List(context.Context, string) ([]*gocloud.ListObject, error) { return l.all, nil }
+func (l *listedBefore) List(context.Context, string) ([]*gocloud.ListObject, error) {
+	return l.all, nil
+}
 
 // TestRangesThatAppearWhileAnArchiveIsOpened seals ranges and writes a tail after the manifests were listed.
 func TestRangesThatAppearWhileAnArchiveIsOpened(t *testing.T) {

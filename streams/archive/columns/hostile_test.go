@@ -77,6 +77,18 @@ func TestHostileChunks(t *testing.T) {
 		})},
 		"a long frame of few bytes":  {total: 1 << 28, chunk: append([]byte{formColumns}, frame(1<<28)...)},
 		"a plain frame of few bytes": {total: 1 << 28, chunk: append([]byte{formPlain, 1, 0, 0}, frame(1<<28)...)},
+		"a second frame in a frame": {total: 1 << 28, chunk: func() []byte {
+			c, err := NewEncoder()
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := c.zstd.EncodeAll(make([]byte, 20), nil)
+			second := frame(1 << 28)
+			_, n := binary.Uvarint(second)
+			_, k := binary.Uvarint(second[n:])
+			b := append(first, second[n+k:]...)
+			return append(binary.AppendUvarint([]byte{formColumns, 20}, uint64(len(b))), b...)
+		}()},
 		"a frame longer than the values allow": {total: 4000, chunk: crafted(t, func(e *encoder) {
 			p := e.add("x")
 			p.statics[0] = bytes.Repeat([]byte("ab"), maxStatic/2)

@@ -20,7 +20,7 @@ type Decoder struct {
 
 // NewDecoder returns a decoder.
 func NewDecoder() (*Decoder, error) {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(MaxBytes), zstd.WithDecodeAllCapLimit(true))
 	return &Decoder{zstd: z}, err
 }
 
@@ -176,8 +176,8 @@ func (c *Decoder) open(d *decoder, chunk []byte) error {
 // to 162 bytes in the templates, together with its piece, and the value up to 24 bytes in a stream.
 func mostInFrame(records, total int) int { return min(256*(records+total)+4096, MaxBytes) }
 
-// mostExpansion is how much longer than its compressed form a frame can be: zstd repeats a byte 128 KiB times for four bytes.
-const mostExpansion = 128 << 10 / 4
+// MaxExpansion is how much longer than its compressed form a frame of zstd can be: four bytes repeat one of them 128 Ki times.
+const MaxExpansion = 128 << 10 / 4
 
 // frame returns the next frame, which has at most a number of bytes.
 func (c *Decoder) frame(rest *stream, most int) ([]byte, error) {
@@ -189,7 +189,7 @@ func (c *Decoder) frame(rest *stream, most int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > uint64(most) || packed > MaxBytes || packed > 0 && size > packed*mostExpansion {
+	if size > uint64(most) || packed > MaxBytes || packed > 0 && size > packed*MaxExpansion {
 		return nil, errRange
 	}
 	if packed == 0 {
@@ -203,7 +203,7 @@ func (c *Decoder) frame(rest *stream, most int) ([]byte, error) {
 	if err := header.Decode(b); err != nil || !header.HasFCS || header.FrameContentSize != size {
 		return nil, errRange
 	}
-	out, err := c.zstd.DecodeAll(b, nil)
+	out, err := c.zstd.DecodeAll(b, make([]byte, 0, size))
 	if err != nil {
 		return nil, err
 	}
