@@ -59,7 +59,7 @@ func (o *objects) forget() {
 // find returns the object that the text of a value identifies.
 func (o *objects) find(buf []byte, at span) uint32 { return o.lookup(buf, at.of(buf), key{at, false}) }
 
-// lookup returns the object with a key. If it is new, stored says where its key is. It returns 0 if there is no room for the key.
+// lookup returns the object with a key. If it is new, stored says where its key is. It returns 0 if the key does not fit.
 func (o *objects) lookup(buf, text []byte, stored key) uint32 {
 	hash := hashOf(o.seed, text)
 	for i := o.texts.start(hash); ; i = o.texts.after(i) {
