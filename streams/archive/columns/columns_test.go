@@ -215,3 +215,29 @@ func opened(t testing.TB, d *Decoder, chunk []byte, total int) []byte {
 	}
 	return out.b
 }
+
+// FuzzEncode encodes any bytes, with a value in each line. Encode decodes and compares them itself.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte(strings.Join(goldenTexts()[:20], "\n")))
+	f.Add([]byte("{\"a\":\"\\\"\",\"b\":[1,-1,\"1\",\"-1\"]}\n\n[[{}]]\n\"\n{\"type\":\"a.b\",\"a\":1.50}"))
+	f.Add(bytes.Repeat([]byte("{\"code\":\"c1\",\"of\":{\"amount\":\"92233720368.54775807\",\"left\":\"-23058430092.13693951\"}}\n"), 10))
+	e, err := NewEncoder()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var values []Value
+		prev := sha256.Sum256(nil)
+		for i, line := range bytes.Split(b, []byte("\n")) {
+			values = append(values, Value{line, int64(5 + i), hex.EncodeToString(prev[:])})
+			prev = sha256.Sum256(line)
+		}
+		chunk, err := e.Encode(journal, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk[0] != formColumns {
+			t.Error("the values are not stored in columns")
+		}
+	})
+}
