@@ -78,7 +78,7 @@ func openRanges(ctx context.Context, cfg Config, writes bool) (*Archive, error) 
 	remember(&cfg, a.sealed, found)
 	err = a.loadTail(ctx)
 	var wrong *Error
-	if len(a.sealed) > 0 && errors.As(err, &wrong) && (wrong.Damage == Cut || wrong.Damage == Damaged) {
+	if len(a.sealed) > 0 && errors.As(err, &wrong) && wrong.Key == a.cfg.tailKey() && (wrong.Damage == Cut || wrong.Damage == Damaged) {
 		a.torn, err = wrong, nil
 	}
 	if err != nil {
@@ -196,6 +196,12 @@ func (a *Archive) loadTail(ctx context.Context) error {
 	}
 	if m.Range < int64(len(a.sealed)) {
 		return nil
+	}
+	// A writer may have sealed ranges since the manifests were listed. Their manifests are older than that of the tail.
+	for n := int64(len(a.sealed)); n < m.Range; n++ {
+		if err := a.load(ctx, n, m.Range); err != nil {
+			return err
+		}
 	}
 	before, previous := a.last()
 	if err := m.follows(&a.cfg, key, before, previous, true); err != nil {

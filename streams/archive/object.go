@@ -133,6 +133,18 @@ func newDecoders() (*decoders, error) {
 // maxFacts is the highest number of bytes of the facts of a chunk.
 const maxFacts = 1 << 30
 
+// facts decompresses the facts of a chunk. It allocates nothing for a length that they cannot have.
+func (d *decoders) facts(b []byte) ([]byte, error) {
+	var head zstd.Header
+	if err := head.Decode(b); err != nil {
+		return nil, err
+	}
+	if head.HasFCS && head.FrameContentSize > uint64(len(b))*columns.MaxExpansion {
+		return nil, errForm
+	}
+	return d.zstd.DecodeAll(b, nil)
+}
+
 // verified is a chunk of verified records.
 type verified struct {
 	*chunk
@@ -156,7 +168,7 @@ func (o *object) chunk(d *decoders, n int) (*verified, error) {
 	wrong := func(sequence int64, err error) error {
 		return &Error{Key: o.manifest.Object, Sequence: sequence, Damage: Damaged, Err: err}
 	}
-	facts, err := d.zstd.DecodeAll(b[:h.Facts], nil)
+	facts, err := d.facts(b[:h.Facts])
 	if err != nil {
 		return nil, wrong(h.First, err)
 	}

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob/blobtest"
 )
@@ -141,6 +144,56 @@ func TestABucketThatKeepsADamagedTail(t *testing.T) {
 		}
 		if objects := cfg.folderOf(m.keys(), tailName+"-"); len(objects) != 1 {
 			t.Errorf("%s: objects of tails: %v", name, objects)
+		}
+	}
+}
+
+// listedBefore is a bucket that lists what it held before.
+type listedBefore struct {
+	*memory
+	all []*gocloud.ListObject
+}
+
+func (l *listedBefore) List(context.Context, string) ([]*gocloud.ListObject, error) {
+	return l.all, nil
+}
+
+// TestRangesThatAppearWhileAnArchiveIsOpened seals ranges and writes a tail after the manifests were listed.
+func TestRangesThatAppearWhileAnArchiveIsOpened(t *testing.T) {
+	ctx := t.Context()
+	for name, before := range map[string]int64{"no range": 100, "one range": 140} {
+		s := newMemory()
+		cfg, p := testConfig(t, s), newTopic(t, 45).grow(before)
+		if err := p.archive(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.List(ctx, cfg.folder()+manifestName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.grow(400).archive(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		late := cfg
+		late.Store = &listedBefore{s, all}
+		a, err := Open(ctx, late)
+		if err != nil || len(a.Sealed()) != 3 || a.Tail() == nil {
+			t.Fatalf("%s: %+v, %v", name, a, err)
+		}
+		values := int64(0)
+		for _, err := range a.Values(ctx, 0, math.MaxInt64) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			values++
+		}
+		if values != p.sequence {
+			t.Errorf("%s: %d values, want %d", name, values, p.sequence)
+		}
+		delete(s.blobs, cfg.manifestKey(1))
+		var wrong *Error
+		if _, err := Open(ctx, late); !errors.As(err, &wrong) || wrong.Damage != Missing || wrong.Key != cfg.manifestKey(1) {
+			t.Errorf("%s, without a manifest: %v", name, err)
 		}
 	}
 }

@@ -2,12 +2,14 @@ package tools
 
 import (
 	"encoding/base64"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -32,8 +34,8 @@ func TestArchiveOfAWholeLog(t *testing.T) {
 	if err := Log(t.Context(), []string{"archive", "--data", whole, "--to", blob.URLOf(bucket), "--journal", "trading", "--master-key", key}, std); err != nil {
 		t.Fatal(err)
 	}
-	examine := func(dir string) *diagnosis {
-		s, err := settings.Parse("doctor", []string{"--data", dir, "--archive-url", blob.URLOf(bucket), "--master-key", key}, std, nil)
+	examine := func(dir string, args ...string) *diagnosis {
+		s, err := settings.Parse("doctor", append([]string{"--data", dir, "--archive-url", blob.URLOf(bucket), "--master-key", key}, args...), std, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,16 +46,26 @@ func TestArchiveOfAWholeLog(t *testing.T) {
 		defer stop()
 		d := &diagnosis{}
 		d.checkArchives(t.Context(), s, client, nil, journals.All())
-		if len(d.findings) != 1 {
-			t.Errorf("%v", d.findings)
-		}
 		return d
 	}
-	if d := examine(whole); !d.holds(isGood, "archive trading it has the 96 records") {
+	if d := examine(whole, "--archive-key-file", filepath.Join(bucket, "none")); len(d.findings) != 3 || !d.holds(isNote, "archive trading it was not checked") {
+		t.Errorf("without a key: %v", d.findings)
+	}
+	if d := examine(whole); !d.holds(isGood, "archive trading it has the 96 records up to the end of its last full range, which the log holds") || len(d.findings) != 1 {
 		t.Errorf("%v", d.findings)
 	}
 	if d := examine(short); !d.holds(isFailed, "archive trading it is not the archive of this log") {
 		t.Errorf("the archive of a longer log: %v", d.findings)
+	}
+	follower, keyFile := &local.Folder{Dir: short}, filepath.Join(t.TempDir(), "key")
+	if err := errors.Join(follower.SetFollows(local.FollowsArchive), os.WriteFile(keyFile, []byte(key), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if d := examine(short, "--archive-key-file", keyFile); !d.holds(isGood, "archive trading it has the 96 records") || len(d.findings) != 1 {
+		t.Errorf("a follower that is behind: %v", d.findings)
+	}
+	if d := examine(short); len(d.findings) != 0 {
+		t.Errorf("a follower without the key: %v", d.findings)
 	}
 	damage := func(name string) {
 		found, err := filepath.Glob(filepath.Join(bucket, "archive", "*", "*", name))

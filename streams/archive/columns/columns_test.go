@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -88,6 +89,39 @@ func TestFreedMemory(t *testing.T) {
 	}
 }
 
+// TestSharedDecoder decodes chunks of several lengths in several goroutines, which free some of the values.
+func TestSharedDecoder(t *testing.T) {
+	d, err := NewDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var working sync.WaitGroup
+	for n := range 4 {
+		texts := goldenTexts()[:60*(n+1)]
+		chunk, sequences, total := encode(t, texts...)
+		working.Go(func() {
+			var first *Decoded
+			for i := range 20 {
+				out, err := d.Decode(journal, sequences, chunk, total)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if first == nil {
+					first = out // and is not freed
+				}
+				if !bytes.Equal(out.Bytes, first.Bytes) {
+					t.Errorf("the values of %d records differ the %dth time", len(texts), i)
+				}
+				if i%3 > 0 && out != first {
+					d.Free(out.Bytes)
+				}
+			}
+		})
+	}
+	working.Wait()
+}
+
 // drawText draws a JSON text of few names and values, so that they meet again.
 func drawText(t *rapid.T, depth int) string {
 	switch n := rapid.IntRange(0, 9).Draw(t, "kind"); {
@@ -138,17 +172,72 @@ func FuzzDecode(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(chunk)
-	for i := range chunk {
-		damaged := append([]byte(nil), chunk...)
-		damaged[i] ^= 1 << (i % 8)
-		f.Add(damaged)
-		f.Add(chunk[:i])
+	for _, chunk := range [][]byte{chunk, opened(f, d, chunk, total)} {
+		f.Add(chunk)
+		for i := range chunk {
+			damaged := append([]byte(nil), chunk...)
+			damaged[i] ^= 1 << (i % 8)
+			f.Add(damaged)
+			f.Add(chunk[:i])
+		}
 	}
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		out, err := d.Decode(journal, sequences, chunk, total)
-		if err == nil && (len(out.Bytes) != total || len(out.Ends) != len(sequences) || out.Ends[len(out.Ends)-1] != total) {
+		if err != nil {
+			return
+		}
+		if len(out.Bytes) != total || len(out.Ends) != len(sequences) || out.Ends[len(out.Ends)-1] != total {
 			t.Errorf("%d bytes, ends %v", len(out.Bytes), out.Ends)
+		}
+		first := bytes.Clone(out.Bytes)
+		for i := range out.Bytes {
+			out.Bytes[i] = '#'
+		}
+		d.Free(out.Bytes)
+		again, err := d.Decode(journal, sequences, chunk, total) // into the memory of the first
+		if err != nil || !bytes.Equal(again.Bytes, first) {
+			t.Errorf("the second time: %v", err)
+		}
+	})
+}
+
+// opened returns a chunk with the same frames, not compressed. Changes of its bytes change the templates and streams.
+func opened(t testing.TB, d *Decoder, chunk []byte, total int) []byte {
+	out := stream{b: []byte{chunk[0]}}
+	for rest := (stream{b: chunk[1:]}); !rest.done(); {
+		b, err := d.frame(&rest, mostInFrame(0, total))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.uvarint(uint64(len(b)))
+		out.byte(0)
+		out.b = append(out.b, b...)
+	}
+	return out.b
+}
+
+// FuzzEncode encodes any bytes, with a value in each line. Encode decodes and compares them itself.
+func FuzzEncode(f *testing.F) {
+	f.Add([]byte(strings.Join(goldenTexts()[:20], "\n")))
+	f.Add([]byte("{\"a\":\"\\\"\",\"b\":[1,-1,\"1\",\"-1\"]}\n\n[[{}]]\n\"\n{\"type\":\"a.b\",\"a\":1.50}"))
+	f.Add(bytes.Repeat([]byte("{\"code\":\"c1\",\"of\":{\"amount\":\"92233720368.54775807\",\"left\":\"-23058430092.13693951\"}}\n"), 10))
+	e, err := NewEncoder()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var values []Value
+		prev := sha256.Sum256(nil)
+		for i, line := range bytes.Split(b, []byte("\n")) {
+			values = append(values, Value{line, int64(5 + i), hex.EncodeToString(prev[:])})
+			prev = sha256.Sum256(line)
+		}
+		chunk, err := e.Encode(journal, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk[0] != formColumns {
+			t.Error("the values are not stored in columns")
 		}
 	})
 }

@@ -43,8 +43,12 @@ type stats struct {
 	order []byte
 }
 
-// counts counts columns. There are few.
+// counts counts columns.
 type counts []columnCount
+
+// maxCounted is the number of columns from which others are no longer counted. Values that are equal to that many others are not worth
+// the time.
+const maxCounted = 512
 
 type columnCount struct{ column, n uint32 }
 
@@ -55,7 +59,9 @@ func (c *counts) add(column uint32) {
 			return
 		}
 	}
-	*c = append(*c, columnCount{column, 1})
+	if len(*c) < maxCounted {
+		*c = append(*c, columnCount{column, 1})
+	}
 }
 
 // trial is a base with its cost: the bytes of the differences, and how many are zero.

@@ -73,8 +73,8 @@ func (d *decoder) all() error {
 }
 
 func (d *decoder) oneRecord(i int) error {
-	p := d.pieces[0]
-	for {
+	p, from := d.pieces[0], d.at
+	for rows := 0; ; rows++ {
 		n, err := p.next.readUvarint()
 		if err != nil {
 			return err
@@ -82,7 +82,8 @@ func (d *decoder) oneRecord(i int) error {
 		if n == 0 {
 			return nil
 		}
-		if n >= uint64(len(d.pieces)) {
+		// Only an empty value has a row without text. Other rows without text could go on without an end.
+		if n >= uint64(len(d.pieces)) || rows > d.at-from {
 			return errRange
 		}
 		p = d.pieces[n]
@@ -94,6 +95,9 @@ func (d *decoder) oneRecord(i int) error {
 
 // row decodes a piece.
 func (d *decoder) row(p *piece, record int) error {
+	if len(d.values)+len(p.columns) > 1+d.limit+len(d.sequences) { // each value has at least one byte of the text
+		return errRange
+	}
 	r := ref(len(d.values))
 	d.beginRow(r)
 	d.grow(len(p.columns))
@@ -376,13 +380,17 @@ func (d *decoder) uuid(c *column, op byte, r ref) error {
 	return d.wrote(text)
 }
 
-// count returns the number of values of all columns, or less if the streams are not what they should be.
+// count returns the number of values of all columns, or less if the streams are not what they should be, or if there are more values
+// than the text of records has.
 func (d *decoder) count() (n int) {
 	for _, c := range d.columns {
 		n += max(len(c.streams[streamOps].b), min(c.streams[streamOps].repeated, d.limit))
 	}
-	return min(n, d.limit)
+	return min(n, d.limit/leastPerValue)
 }
+
+// leastPerValue is the number of bytes of text per value for which memory is allocated ahead.
+const leastPerValue = 4
 
 // end checks that nothing is left.
 func (d *decoder) end() error {

@@ -9,6 +9,6 @@
 // Any bytes can be encoded. The package depends on no type of event or member, and treats text that is not JSON as a single value.
 // Encode decodes each chunk and compares it with the values before it returns. README.md of streams has the exact form.
 //
-// Start with pack.go. model.go and objects.go have the state that encoder and decoder share. The encoder's three passes are in
-// split.go, count.go, and encode.go.
+// Start with pack.go for the encoder, and with unpack.go for the decoder. model.go and objects.go have the state that both share. The
+// encoder's three passes are in split.go, count.go, and encode.go.
 package columns

@@ -50,6 +50,7 @@ type encoder struct {
 func (e *encoder) emit() {
 	e.start()
 	e.objects.forget()
+	e.objects.noted = true
 	e.read = make([]bool, len(e.objects.heads))
 	at, joins, left := ref(1), e.joins, e.rows
 	for record := range e.in {

@@ -32,7 +32,6 @@ type piece struct {
 	anchors []int     // holes whose values identify an object
 	joined  []int     // anchors that identify one together; may be empty
 	updates []bool    // for each anchor, whether the row changes the object that it identifies
-	highest int       // of the names of its columns
 	next    stream    // the pieces that came after it
 	number  uint32    // in model.pieces
 }
@@ -156,10 +155,9 @@ func (p *piece) index() {
 	for size < 2*len(p.columns) {
 		size *= 2
 	}
-	p.names, p.holes, p.highest = make([]int, len(p.columns)), make([]uint16, size), 0
+	p.names, p.holes = make([]int, len(p.columns)), make([]uint16, size)
 	for h, c := range p.columns {
 		p.names[h] = c.name
-		p.highest = max(p.highest, c.name)
 		i := c.name & (size - 1)
 		for p.holes[i] != 0 && p.names[p.holes[i]-1] != c.name {
 			i = (i + 1) & (size - 1)

@@ -20,7 +20,7 @@ const unit = 100_000_000
 
 var powers = [...]int64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
 
-// parseNumber returns a decimal number in units of 10⁻⁸, and the format with which formatNumber returns the same text.
+// parseNumber returns a decimal number in units of 10⁻⁸, and the format in which appendNumber appends the same text.
 func parseNumber(b []byte) (n int64, format byte, ok bool) {
 	i, negative := 0, false
 	if len(b) > 0 && b[0] == '-' {
@@ -130,7 +130,7 @@ func parseUUID(b []byte) (id scalar.ID, ok bool) {
 	return id, true
 }
 
-// hexSizes are the lengths of hexadecimal texts that are stored as bytes.
+// isHex reports whether a text consists of hexadecimal digits and has a length at which it is stored as bytes.
 func isHex(b []byte) bool {
 	if len(b) < 16 || len(b)%2 != 0 || len(b) > 512 {
 		return false

@@ -3,6 +3,7 @@ package columns
 import (
 	"bytes"
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"slices"
 )
@@ -18,6 +19,7 @@ type objects struct {
 	heads   []uint32 // by object: its newest change, or inTable plus its table
 	changes []change // 0 is none
 	tables  []table
+	noted   bool // tables keep which rows have changed them; only for encoding
 }
 
 // key is where the text that identifies an object is: in the values, or among the long keys.
@@ -39,13 +41,9 @@ const (
 	// maxChanges is the length of the longest list of changes.
 	maxChanges = 5
 	inTable    = 1 << 31
+	// maxLong is the length of all long keys together that a span can express.
+	maxLong = math.MaxUint32
 )
-
-// table holds the last members of an object by name.
-type table struct {
-	last []ref
-	by   []uint8 // by piece: the anchors that identified the object, as bits; only for encoding
-}
 
 func newObjects() objects {
 	return objects{seed: maphash.MakeSeed(), keys: make([]key, 1), heads: make([]uint32, 1), changes: make([]change, 1),
@@ -61,7 +59,7 @@ func (o *objects) forget() {
 // find returns the object that the text of a value identifies.
 func (o *objects) find(buf []byte, at span) uint32 { return o.lookup(buf, at.of(buf), key{at, false}) }
 
-// lookup returns the object with a key. If it is new, stored says where its key is.
+// lookup returns the object with a key. If it is new, stored says where its key is. It returns 0 if the key does not fit.
 func (o *objects) lookup(buf, text []byte, stored key) uint32 {
 	hash := hashOf(o.seed, text)
 	for i := o.texts.start(hash); ; i = o.texts.after(i) {
@@ -77,6 +75,9 @@ func (o *objects) lookup(buf, text []byte, stored key) uint32 {
 		}
 	}
 	n := uint32(len(o.keys))
+	if stored.long && len(o.long)+len(text) > maxLong {
+		return 0 // only a crafted chunk has so many
+	}
 	if stored.long {
 		stored.span = spanOf(len(o.long), len(o.long)+len(text))
 		o.long = append(o.long, text...)
@@ -98,7 +99,8 @@ func (m *model) changed(object uint32, p *piece, anchor int) {
 	o := &m.objects
 	head := o.heads[object]
 	if head >= inTable {
-		o.tables[head-inTable].change(p, m.first, 1<<anchor)
+		o.tables[head-inTable].change(p, m.first)
+		o.note(head-inTable, p.number, 1<<anchor)
 		return
 	}
 	before, at, n := uint32(0), head, 0
@@ -108,7 +110,8 @@ func (m *model) changed(object uint32, p *piece, anchor int) {
 	switch {
 	case n == maxChanges:
 		m.tabulate(object)
-		o.tables[len(o.tables)-1].change(p, m.first, 1<<anchor)
+		o.tables[len(o.tables)-1].change(p, m.first)
+		o.note(uint32(len(o.tables)-1), p.number, 1<<anchor)
 		return
 	case at == 0:
 		at = uint32(len(o.changes))
@@ -134,24 +137,25 @@ func (m *model) tabulate(object uint32) {
 	}
 	var t table
 	for _, c := range slices.Backward(list[:n]) {
-		t.change(m.pieces[c.piece], c.first, uint8(c.by))
+		t.change(m.pieces[c.piece], c.first)
 	}
 	o.heads[object] = inTable + uint32(len(o.tables))
 	o.tables = append(o.tables, t)
+	for _, c := range list[:n] {
+		o.note(uint32(len(o.tables)-1), c.piece, uint8(c.by))
+	}
 }
 
-// change makes the members of a row the last ones.
-func (t *table) change(p *piece, first ref, anchors uint8) {
-	if n := p.highest + 1 - len(t.last); n > 0 {
-		t.last = append(t.last, make([]ref, n)...)
+// note adds anchors that identified the object of a table in a row of a piece.
+func (o *objects) note(table, piece uint32, anchors uint8) {
+	if !o.noted {
+		return
 	}
-	for i, name := range p.names {
-		t.last[name] = first + ref(i)
-	}
-	if n := int(p.number) + 1 - len(t.by); n > 0 {
+	t := &o.tables[table]
+	if n := int(piece) + 1 - len(t.by); n > 0 {
 		t.by = append(t.by, make([]uint8, n)...)
 	}
-	t.by[p.number] |= anchors
+	t.by[piece] |= anchors
 }
 
 // member returns the last value of a name of an object, or 0.
@@ -159,10 +163,7 @@ func (m *model) member(object uint32, name int) ref {
 	o := &m.objects
 	head := o.heads[object]
 	if head >= inTable {
-		if t := &o.tables[head-inTable]; name < len(t.last) {
-			return t.last[name]
-		}
-		return 0
+		return o.tables[head-inTable].of(name).last
 	}
 	for head != 0 {
 		c := &o.changes[head]
@@ -172,87 +173,4 @@ func (m *model) member(object uint32, name int) ref {
 		head = c.next
 	}
 	return 0
-}
-
-// index is a hash table of numbers above 0. Its owner keeps what the numbers stand for, and compares it.
-type index struct {
-	slots []indexSlot // a power of two, of which at most half are used
-	used  int
-}
-
-type indexSlot struct{ hash, number uint32 }
-
-func (x *index) start(hash uint32) uint32 {
-	if len(x.slots) == 0 {
-		x.slots = make([]indexSlot, 16)
-	}
-	return hash & uint32(len(x.slots)-1)
-}
-
-func (x *index) after(i uint32) uint32 { return (i + 1) & uint32(len(x.slots)-1) }
-
-// add inserts a new number.
-func (x *index) add(hash, number uint32) {
-	if x.used++; 2*x.used > len(x.slots) {
-		old := x.slots
-		x.slots = make([]indexSlot, max(16, 4*len(old)))
-		for _, s := range old {
-			if s.number != 0 {
-				x.put(s)
-			}
-		}
-	}
-	x.put(indexSlot{hash, number})
-}
-
-func (x *index) put(s indexSlot) {
-	i := x.start(s.hash)
-	for x.slots[i].number != 0 {
-		i = x.after(i)
-	}
-	x.slots[i] = s
-}
-
-func hashOf(seed maphash.Seed, b []byte) uint32 {
-	h := maphash.Bytes(seed, b)
-	return uint32(h ^ h>>32)
-}
-
-// joins finds the object of several texts by the objects that these identify alone.
-type joins struct {
-	seed  uint64
-	index index
-	all   []join // 0 is none
-}
-
-type join struct {
-	parts  [maxAnchors]uint32
-	object uint32
-}
-
-func (x *joins) hash(parts *[maxAnchors]uint32) uint32 {
-	h := x.seed
-	for _, n := range parts {
-		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
-		h ^= h >> 29
-	}
-	return uint32(h ^ h>>32)
-}
-
-// find returns the object, or 0.
-func (x *joins) find(hash uint32, parts *[maxAnchors]uint32) uint32 {
-	for i := x.index.start(hash); ; i = x.index.after(i) {
-		s := x.index.slots[i]
-		if s.number == 0 {
-			return 0
-		}
-		if s.hash == hash && x.all[s.number].parts == *parts {
-			return x.all[s.number].object
-		}
-	}
-}
-
-func (x *joins) add(hash uint32, j join) {
-	x.index.add(hash, uint32(len(x.all)))
-	x.all = append(x.all, j)
 }

@@ -25,9 +25,10 @@ func (e *encoder) split() {
 	for i, v := range e.in {
 		e.turns.value()
 		if i == estimateAfter && len(e.buf) > 0 {
-			ratio := float64(total-len(e.buf)) / float64(len(e.buf)) * 1.02
-			e.values = slices.Grow(e.values, int(float64(len(e.values))*ratio))
-			e.rows = slices.Grow(e.rows, int(float64(len(e.rows))*ratio))
+			left := total - len(e.buf)
+			ratio := float64(left) / float64(len(e.buf)) * 1.02
+			e.values = slices.Grow(e.values, min(int(float64(len(e.values))*ratio), left/leastPerValue))
+			e.rows = slices.Grow(e.rows, min(int(float64(len(e.rows))*ratio), left/leastPerValue))
 		}
 		from, values, rows := len(e.buf), len(e.values), len(e.rows)
 		e.buf = append(e.buf, v.Bytes...)
