@@ -115,8 +115,7 @@ func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
 	return c.checkTopics(ctx, c.firstGenesis, journals...)
 }
 
-// CheckSettings is CheckTopics without the content of the topics. It is for a program that appends records to a topic and
-// compares what the topic already holds by itself.
+// CheckSettings is CheckTopics without the content of the topics. It is for a copy, which compares the content with its source.
 func (c *Client) CheckSettings(ctx context.Context, journals ...string) error {
 	return c.checkTopics(ctx, func(context.Context, string) (*record.Genesis, error) { return nil, nil }, journals...)
 }
@@ -180,7 +179,7 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, fi
 			deviate("%s is %q instead of %q", name, got, want[name])
 		}
 	}
-	// Partitions that were added later hold nothing of a journal, whatever other programs write to them.
+	// Partitions that were added later hold no records of a journal. Another program may write to them.
 	genesis, err := first(ctx, journal)
 	partitions := int32(1)
 	switch {

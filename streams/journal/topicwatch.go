@@ -34,7 +34,7 @@ func (c *Client) WatchTopics(ctx context.Context, every time.Duration, journals 
 	}
 }
 
-// topicWatch is what the checks of one topic have found.
+// topicWatch holds the results of the checks of one topic.
 type topicWatch struct {
 	client  *Client
 	journal string

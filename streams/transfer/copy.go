@@ -57,7 +57,7 @@ type Summary struct {
 	Skipped int64 // number of those that every reader skips
 	After   int64 // number of skipped records after the last valid one
 	Found   int64 // number of records that the target already had
-	// Restored is the number of records of the source whose timestamps brokers had replaced. Each got the time in its value.
+	// Restored is the number of records that had a timestamp of a broker. In the target they have the time in their value.
 	Restored int64
 	Tip      record.Position // last valid record; the offset is that of the target
 	Base     *record.Base    // where the log begins; nil for its genesis
