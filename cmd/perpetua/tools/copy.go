@@ -41,7 +41,7 @@ type copied struct {
 	After    int64  `json:"after"`   // invalid records after the last valid one
 	Sequence int64  `json:"sequence"`
 	Hash     string `json:"hash"`
-	// Restored is the number of records of the source whose timestamps brokers had replaced.
+	// Restored is the number of records that had a timestamp of a broker.
 	Restored int64 `json:"restored,omitzero"`
 	// Moved is the end offset of the source if it has grown during the copy.
 	Moved int64 `json:"moved_on_to,omitzero"`
@@ -368,7 +368,7 @@ func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journal
 }
 
 // target returns the log of a journal to copy to. It creates a missing topic; an existing one must have the settings of
-// a journal. What the topic holds is compared with the source later: it may begin with the source's base.
+// a journal. Its records are compared with the source later: they may begin at the source's base.
 func (p *endpoint) target(ctx context.Context, name string) (transfer.Log, error) {
 	if p.kind == inFile {
 		return transfer.Target(p.path, name), nil
