@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/streams/term"
@@ -17,4 +18,9 @@ func (c OwnerConfig) Patient() OwnerConfig {
 func (c OwnerConfig) Impatient() OwnerConfig {
 	c.limits = nil
 	return c
+}
+
+// CheckAgain returns the function by which WatchTopics checks the topic of a journal at each interval.
+func (c *Client) CheckAgain(journal string) func(context.Context) error {
+	return (&topicWatch{client: c, journal: journal}).check
 }

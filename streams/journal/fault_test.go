@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -542,5 +544,28 @@ func TestAnEndThatIsLongPastIsNotBelieved(t *testing.T) {
 	}
 	if n := stale.Load(); n < 3 {
 		t.Errorf("the end was asked for %d times", n)
+	}
+}
+
+// TestThePauseGrowsWhileEachTermIsBrief: brokers that refuse each record end each term. Without a pause, the log would fill with
+// the records of terms.
+func TestThePauseGrowsWhileEachTermIsBrief(t *testing.T) {
+	w := &watched{rig: newFake(t)}
+	w.admin = kadm.NewClient(must(w.client.Kafka()))
+	defer w.admin.Close()
+	cfg := w.ownerConfig("n1")
+	cfg.Client = w.newLoggingClient(nil, nil, slog.New(slog.NewTextHandler(w, nil)))
+	o := w.run(cfg).ready()
+	w.set("max.message.bytes", "2000")
+	for range 3 { // each ends two terms, and is then given up
+		if _, err := o.Submit(w.context(), command(&add{Name: strings.Repeat("n", 4000), N: 1})); err == nil {
+			t.Fatal("the brokers take the record")
+		}
+	}
+	if w.count("pause=80ms") == 0 {
+		t.Errorf("the pause does not grow:\n%s", &w.log)
+	}
+	if n := testutil.ToFloat64(w.metrics.Terms.WithLabelValues("trading")); n < 3 {
+		t.Errorf("%v terms have begun", n)
 	}
 }

@@ -215,13 +215,20 @@ func (c *Client) genesis(ctx context.Context, journal string, partition int32) (
 	}
 	var found *record.Genesis
 	chain := record.NewGenesisChain(journal, partition)
-	failed := l.each(ctx, 0, s.end, func(k *kgo.Record) bool {
+	look := func(k *kgo.Record) bool {
 		var entry record.Entry
 		var ok bool
 		if entry, ok, err = chain.Admit(k.Offset, k.Value); ok && err == nil {
 			found = entry.Record.Events[0].(*record.Genesis)
 		}
 		return found == nil && err == nil
-	})
+	}
+	// Almost always the genesis is the first record. Each node looks for it again and again, so a large fetch would cost the brokers.
+	near := *l
+	near.bytes = min(hintBytes, l.bytes)
+	failed := near.each(ctx, 0, min(1, s.end), look)
+	if failed == nil && found == nil && err == nil {
+		failed = l.each(ctx, 1, s.end, look)
+	}
 	return found, errors.Join(failed, err)
 }

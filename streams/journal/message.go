@@ -124,14 +124,17 @@ func VerifyKafka(e record.Entry, journal string, got *kgo.Record) error {
 func IsRestamped(got *kgo.Record) bool { return got.Attrs.TimestampType() == 1 }
 
 // RestoreTimestamp gives a record that a broker has restamped the timestamp that it was produced with. It leaves a value that is
-// not in the form of a record alone.
-func RestoreTimestamp(got *kgo.Record) {
+// not in the form of a record alone, and reports whether it changed the timestamp.
+func RestoreTimestamp(got *kgo.Record) bool {
 	if !IsRestamped(got) {
-		return
+		return false
 	}
-	if r, err := record.DecodeHead(got.Value); err == nil {
-		got.Timestamp = timestamp(r)
+	r, err := record.DecodeHead(got.Value)
+	if err != nil || got.Timestamp.Equal(timestamp(r)) {
+		return false
 	}
+	got.Timestamp = timestamp(r)
+	return true
 }
 
 // isWritten is VerifyKafka without the reason. It compares the parts one by one and allocates nothing.

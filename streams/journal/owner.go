@@ -175,7 +175,7 @@ func (o *Owner) Run(ctx context.Context) error {
 			return err
 		}
 		o.count("error")
-		o.log.Warn("a term ended", "error", err)
+		o.log.Warn("a term ended", "error", err, "pause", pauseBefore(attempt))
 		if pause(ctx, attempt) != nil {
 			o.mustStep(term.GiveUp{})
 			return nil

@@ -144,7 +144,7 @@ func (c *Client) span(ctx context.Context, journal string, partition int32) (s s
 	}
 	err = k.checkBase(ctx, c, p, &s)
 	var final error
-	if record.Final(err) { // a later trim may explain it
+	if record.Final(err) || err != nil && k.found.Silent != nil { // a later trim may explain it, or a source that was silent
 		if final = k.ask(ctx, c, p, true); final == nil {
 			final = k.checkBase(ctx, c, p, &s)
 		}
@@ -198,6 +198,11 @@ func (k *known) checkBase(ctx context.Context, c *Client, p submit.Shard, s *spa
 		if r != nil { // the first record of the log only explains why the base's is missing
 			break
 		}
+	}
+	// A trim deletes the base's record only after it has stored a newer base. A log that still begins at or below that record, or
+	// that is empty, was not trimmed there.
+	if first == nil && k.found.Silent != nil && s.start > max(k.first, 0) && s.start < s.end {
+		return fmt.Errorf("journal: %s/%d begins at offset %d without the %v, and a newer base is not known: %w", p.Journal, p.Partition, s.start, b, k.found.Silent)
 	}
 	if first == nil {
 		reason := fmt.Sprintf("it holds no record after it between the offsets %d and %d: records are lost, or the base in %s is wrong", s.start, s.end, k.found.Source)

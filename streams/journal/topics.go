@@ -112,13 +112,22 @@ func (e *SettingsError) Unwrap() error { return e.Log }
 // record of their base, and that they have the number of partitions in their genesis. A *SettingsError lists every deviation. Any other error
 // means that the cluster could not be asked.
 func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
+	return c.checkTopics(ctx, c.firstGenesis, journals...)
+}
+
+// CheckSettings is CheckTopics without the content of the topics. It is for a copy, which compares the content with its source.
+func (c *Client) CheckSettings(ctx context.Context, journals ...string) error {
+	return c.checkTopics(ctx, func(context.Context, string) (*record.Genesis, error) { return nil, nil }, journals...)
+}
+
+func (c *Client) checkTopics(ctx context.Context, first genesisFunc, journals ...string) error {
 	var wrong SettingsError
-	brokers, err := c.admin.ListBrokers(ctx)
+	cluster, err := c.admin.BrokerMetadata(ctx) // ListBrokers asks for every topic of the cluster
 	if err != nil {
 		return fmt.Errorf("journal: listing the brokers: %w", err)
 	}
 	for _, journal := range journals {
-		if err := c.checkTopic(ctx, journal, len(brokers), &wrong); err != nil {
+		if err := c.checkTopic(ctx, journal, len(cluster.Brokers), first, &wrong); err != nil {
 			return err
 		}
 	}
@@ -128,13 +137,14 @@ func (c *Client) CheckTopics(ctx context.Context, journals ...string) error {
 	return nil
 }
 
+// genesisFunc returns the genesis of a journal, or nil if it has none. Its errors are those of firstGenesis.
+type genesisFunc func(ctx context.Context, journal string) (*record.Genesis, error)
+
 // checkTopic adds the deviations of one topic.
-func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wrong *SettingsError) error {
+func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, first genesisFunc, wrong *SettingsError) error {
 	topic := c.Topic(journal)
 	deviate := func(format string, args ...any) {
-		if text := topic + ": " + fmt.Sprintf(format, args...); !slices.Contains(wrong.Deviations, text) {
-			wrong.Deviations = append(wrong.Deviations, text)
-		}
+		wrong.Deviations = append(wrong.Deviations, topic+": "+fmt.Sprintf(format, args...))
 	}
 	topics, err := c.admin.ListTopics(ctx, topic)
 	if err != nil {
@@ -156,20 +166,9 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wr
 			deviate("%d replicas instead of %d", replicas, clusterReplicas)
 		}
 	}
-	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	have, err := c.topicSettings(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("journal: describing topic %s: %w", topic, err)
-	}
-	resource, err := configs.On(topic, nil)
-	if err == nil {
-		err = resource.Err
-	}
-	if err != nil {
-		return fmt.Errorf("journal: describing topic %s: %w", topic, err)
-	}
-	have := make(map[string]string)
-	for _, config := range resource.Configs {
-		have[config.Key] = config.MaybeValue()
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		got, known := have[name]
@@ -180,24 +179,53 @@ func (c *Client) checkTopic(ctx context.Context, journal string, brokers int, wr
 			deviate("%s is %q instead of %q", name, got, want[name])
 		}
 	}
-	for p := range detail.Partitions {
-		genesis, err := c.settledGenesis(ctx, journal, p)
-		if err == nil && genesis == nil {
-			err = c.noGenesis(ctx, journal, p)
-		}
-		if record.Final(err) {
-			deviate("partition %d: %v", p, err)
-			wrong.Log = cmp.Or(wrong.Log, err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if genesis != nil && int(genesis.Partitions) != len(detail.Partitions) {
-			deviate("%d partitions instead of the %d of its genesis; none can be removed, so copy the log to a new topic with perpetua log copy", len(detail.Partitions), genesis.Partitions)
-		}
+	// Partitions that were added later hold no records of a journal. Another program may write to them.
+	genesis, err := first(ctx, journal)
+	partitions := int32(1)
+	switch {
+	case record.Final(err):
+		deviate("partition 0: %v", err)
+		wrong.Log = cmp.Or(wrong.Log, err)
+	case err != nil:
+		return err
+	case genesis != nil:
+		partitions = genesis.Partitions
+	}
+	if n := len(detail.Partitions); n != int(partitions) {
+		deviate("%d partitions instead of %d; none can be removed, so delete the topic if it is empty, or copy the log to a new topic "+
+			"with perpetua log copy", n, partitions)
 	}
 	return nil
+}
+
+// topicSettings returns the settings of a topic, with those that it has from its brokers.
+func (c *Client) topicSettings(ctx context.Context, topic string) (map[string]string, error) {
+	configs, err := c.admin.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	resource, err := configs.On(topic, nil)
+	if err == nil {
+		err = resource.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	have := make(map[string]string)
+	for _, config := range resource.Configs {
+		have[config.Key] = config.MaybeValue()
+	}
+	return have, nil
+}
+
+// firstGenesis returns the genesis of a journal's first partition, or nil if that is empty. The error is final if the partition
+// holds records and no genesis.
+func (c *Client) firstGenesis(ctx context.Context, journal string) (*record.Genesis, error) {
+	genesis, err := c.settledGenesis(ctx, journal, 0)
+	if err == nil && genesis == nil {
+		err = c.noGenesis(ctx, journal, 0)
+	}
+	return genesis, err
 }
 
 // onCluster reports whether a topic needs the settings of a cluster. Brokers that are away are not listed, but their replicas are.
@@ -219,7 +247,7 @@ func (c *Client) noGenesis(ctx context.Context, journal string, partition int32)
 			return err
 		}
 	}
-	return &record.DivergedError{Journal: journal, Partition: partition, Have: record.Position{},
+	return &record.DivergedError{Journal: journal, Partition: partition, Have: record.Before,
 		Found: record.Position{Offset: end - 1, Sequence: -1}, Reason: "the topic is not empty and has no genesis"}
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // WatchTopics checks the topics of the journals at intervals until the context ends, as CheckTopics does. An
@@ -13,44 +15,66 @@ import (
 // changes, and when it is gone. A check that the brokers do not answer changes nothing.
 //
 // WatchTopics returns the error of a log that has lost its beginning, for which record.Final holds, if two checks in
-// succession find it. The records that the brokers acknowledge may then be deleted too.
+// succession find it, not counting those without an answer. The records that the brokers acknowledge may then be deleted too.
 func (c *Client) WatchTopics(ctx context.Context, every time.Duration, journals ...string) error {
-	logged := make(map[string]string) // the deviations of each journal
-	lost := make(map[string]bool)     // the journals whose log was wrong at the last check
+	watches := make([]topicWatch, len(journals))
+	for i, name := range journals {
+		watches[i] = topicWatch{client: c, journal: name}
+		c.cfg.Metrics.Alarms.WithLabelValues(name, alarmTopic) // a series that starts with its first count shows no increase
+	}
 	for {
 		if err := wait(ctx, every); err != nil {
 			return err
 		}
-		for _, name := range journals {
-			err := c.watchTopic(ctx, name, logged)
-			if err != nil && lost[name] {
+		for i := range watches {
+			if err := watches[i].check(ctx); err != nil {
 				return err
 			}
-			lost[name] = err != nil
 		}
 	}
 }
 
-// watchTopic checks one topic, and compares its deviations with those that were logged.
-func (c *Client) watchTopic(ctx context.Context, name string, logged map[string]string) error {
-	err := c.CheckTopics(ctx, name)
+// topicWatch holds the results of the checks of one topic.
+type topicWatch struct {
+	client  *Client
+	journal string
+	logged  string // the deviations that were logged last
+	lost    bool   // the log was wrong at the last check that was answered
+	denied  bool   // the brokers denied the last check, which was logged
+}
+
+// check checks the topic once. It returns the error of a log that was also wrong at the check before.
+func (w *topicWatch) check(ctx context.Context) error {
+	log := w.client.cfg.Logger.With("journal", w.journal, "topic", w.client.Topic(w.journal))
+	err := w.client.CheckTopics(ctx, w.journal)
 	var wrong *SettingsError
 	switch {
-	case err == nil && logged[name] != "":
-		delete(logged, name)
-		c.cfg.Logger.Info("the topic is as it must be again", "journal", name, "topic", c.Topic(name))
-		return nil
 	case err == nil:
+		if w.logged != "" {
+			log.Info("the topic is as it must be again")
+		}
+		w.logged, w.lost, w.denied = "", false, false
 		return nil
 	case !errors.As(err, &wrong):
-		c.cfg.Logger.Debug("the topic can't be checked for now", "journal", name, "topic", c.Topic(name), "error", err)
+		denied := errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
+		if denied && !w.denied {
+			log.Warn("the topic is not checked: the brokers deny this node's user the operations Describe or DescribeConfigs", "error", err)
+		} else {
+			log.Debug("the topic can't be checked for now", "error", err)
+		}
+		w.denied = w.denied || denied
 		return nil
 	}
-	c.cfg.Metrics.Alarms.WithLabelValues(name, alarmTopic).Inc()
-	if now := strings.Join(wrong.Deviations, "; "); now != logged[name] {
-		logged[name] = now
-		c.cfg.Logger.Error("the topic is not as it must be: set it right, or the brokers may delete or refuse records of the journal",
-			"alarm", alarmTopic, "journal", name, "wrong", now)
+	w.client.cfg.Metrics.Alarms.WithLabelValues(w.journal, alarmTopic).Inc()
+	if now := strings.Join(wrong.Deviations, "; "); now != w.logged {
+		w.logged = now
+		log.Error("the topic is not as it must be: set it right, or the brokers may delete or refuse records of the journal",
+			"alarm", alarmTopic, "wrong", now)
 	}
-	return wrong.Log
+	again := w.lost
+	w.lost, w.denied = wrong.Log != nil, false
+	if again {
+		return wrong.Log
+	}
+	return nil
 }

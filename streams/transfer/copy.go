@@ -53,12 +53,14 @@ func (e *OtherError) Error() string {
 
 // Summary is the result of a copy.
 type Summary struct {
-	Records int64           // number of records in the log
-	Skipped int64           // number of those that every reader skips
-	After   int64           // number of skipped records after the last valid one
-	Found   int64           // number of records that the target already had
-	Tip     record.Position // last valid record; the offset is that of the target
-	Base    *record.Base    // where the log begins; nil for its genesis
+	Records int64 // number of records in the log
+	Skipped int64 // number of those that every reader skips
+	After   int64 // number of skipped records after the last valid one
+	Found   int64 // number of records that the target already had
+	// Restored is the number of records that had a timestamp of a broker. In the target they have the time in their value.
+	Restored int64
+	Tip      record.Position // last valid record; the offset is that of the target
+	Base     *record.Base    // where the log begins; nil for its genesis
 }
 
 // Copy makes the target hold all records that the source has now, and verifies the result. Where brokers have replaced the timestamp
@@ -84,7 +86,8 @@ func Copy(ctx context.Context, rules decide.Rules, from, to Log, tell func(work 
 		return Summary{}, fmt.Errorf("%s does not hold what was copied to it: %d records up to %v, while %s has %d up to %v",
 			to, written.records, wrote, from, read.records, tip)
 	}
-	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Tip: wrote, Base: b}, nil
+	return Summary{Records: read.records, Skipped: read.skipped, After: read.after, Found: found, Restored: read.restored,
+		Tip: wrote, Base: b}, nil
 }
 
 // carry compares the target's records with the source and appends the missing ones. It returns the examination of the
@@ -108,7 +111,7 @@ func carry(ctx context.Context, rules decide.Rules, b *record.Base, from, to Log
 		if r, err = source.Next(ctx); err != nil {
 			break
 		}
-		journal.RestoreTimestamp(r)
+		read.restore(r)
 		if err = read.add(r); err == nil {
 			err = appender.Append(ctx, r)
 		}
@@ -144,7 +147,7 @@ func compare(ctx context.Context, source Records, to Log, read *examination, tel
 		if err != nil {
 			return 0, err
 		}
-		journal.RestoreTimestamp(r)
+		read.restore(r)
 		if part := Differs(there, r); part != "" {
 			return 0, &OtherError{to.String(), read.records, "has another " + part}
 		}
@@ -204,6 +207,7 @@ type examination struct {
 	sum              Sum
 	records, skipped int64
 	after            int64 // number of skipped records since the last valid one
+	restored         int64 // number of timestamps restored
 }
 
 // newExamination begins at a base, or at the genesis if b is nil.
@@ -213,6 +217,13 @@ func newExamination(rules decide.Rules, b *record.Base) *examination {
 		x.chain.StartAt(*b)
 	}
 	return x
+}
+
+// restore restores the timestamp of the next record, if brokers have replaced it.
+func (x *examination) restore(r *kgo.Record) {
+	if journal.RestoreTimestamp(r) {
+		x.restored++
+	}
 }
 
 // add processes the next record.

@@ -329,6 +329,58 @@ func TestCopyRestoresTimestamps(t *testing.T) {
 	holds(t, to, sound[:15])
 }
 
+// restamping is a log with some records whose timestamps brokers have replaced.
+type restamping struct{ Log }
+
+// Records implements Log.
+func (l restamping) Records(ctx context.Context) (Records, error) {
+	records, err := l.Log.Records(ctx)
+	return restamped{records}, err
+}
+
+type restamped struct{ Records }
+
+// Next implements Records.
+func (r restamped) Next(ctx context.Context) (*kgo.Record, error) {
+	next, err := r.Records.Next(ctx)
+	if err != nil || next.Offset%3 != 1 {
+		return next, err
+	}
+	if _, err := record.DecodeHead(next.Value); err != nil { // its own timestamp is not known
+		return next, nil
+	}
+	changed := *next
+	changed.Timestamp = changed.Timestamp.Add(time.Hour)
+	changed.Attrs = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{TimestampType: 1})
+	return &changed, nil
+}
+
+// TestCopyTellsOfRestoredTimestamps, in a first copy and in a repeated one. A target with replaced timestamps is not equal to the source.
+func TestCopyTellsOfRestoredTimestamps(t *testing.T) {
+	source, all := history(t, 20)
+	to := empty(t)
+	want := int64(0) // the log also holds values that are not in the form of a record
+	for _, r := range all {
+		if _, err := record.DecodeHead(r.Value); err == nil && r.Offset%3 == 1 {
+			want++
+		}
+	}
+	for _, found := range []int64{0, int64(len(all))} {
+		s, err := Copy(t.Context(), rules, restamping{source}, to, nil)
+		if err != nil || s.Found != found || want == 0 || s.Restored != want {
+			t.Fatalf("%+v, %v", s, err)
+		}
+		holds(t, to, all)
+	}
+	if s, err := Copy(t.Context(), rules, source, to, nil); err != nil || s.Restored != 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	var other *OtherError
+	if _, err := Copy(t.Context(), rules, source, restamping{to}, nil); !errors.As(err, &other) || other.Reason != "has another timestamp" {
+		t.Error(err)
+	}
+}
+
 // TestCopyRefusesARecordThatIsNotWhatItsValueSays copies from logs in which one thing about one valid record was changed that
 // the chain does not cover. It is named, wherever the copy meets it, and does not get into the target.
 func TestCopyRefusesARecordThatIsNotWhatItsValueSays(t *testing.T) {

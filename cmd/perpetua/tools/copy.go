@@ -41,6 +41,8 @@ type copied struct {
 	After    int64  `json:"after"`   // invalid records after the last valid one
 	Sequence int64  `json:"sequence"`
 	Hash     string `json:"hash"`
+	// Restored is the number of records that had a timestamp of a broker.
+	Restored int64 `json:"restored,omitzero"`
 	// Moved is the end offset of the source if it has grown during the copy.
 	Moved int64 `json:"moved_on_to,omitzero"`
 }
@@ -178,6 +180,9 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *endpoi
 	}
 	fmt.Fprintf(std.Out, "%s: %d records, %d of them were there, %d of them readers skip; both end with sequence %d, hash %s\n",
 		j.Name(), done.Records, done.Found, done.Skipped, done.Tip.Sequence, done.Tip.Hash)
+	if one.Restored = done.Restored; done.Restored > 0 {
+		fmt.Fprintf(std.Out, "%s: the source's brokers had replaced the timestamps of %d records; they are restored\n", j.Name(), done.Restored)
+	}
 	if done.After > 0 {
 		fmt.Fprintf(std.Out, "%s: readers skip the last %d records, as they skip what lost a race\n", j.Name(), done.After)
 	}
@@ -363,7 +368,7 @@ func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journal
 }
 
 // target returns the log of a journal to copy to. It creates a missing topic; an existing one must have the settings of
-// a journal.
+// a journal. Its records are compared with the source later: they may begin at the source's base.
 func (p *endpoint) target(ctx context.Context, name string) (transfer.Log, error) {
 	if p.kind == inFile {
 		return transfer.Target(p.path, name), nil
@@ -371,7 +376,7 @@ func (p *endpoint) target(ctx context.Context, name string) (transfer.Log, error
 	if err := p.client.EnsureTopics(ctx, name); err != nil {
 		return nil, err
 	}
-	if err := p.client.CheckTopics(ctx, name); err != nil {
+	if err := p.client.CheckSettings(ctx, name); err != nil {
 		return nil, err
 	}
 	return transfer.Topic(p.client, name, p.String()), nil
