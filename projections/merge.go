@@ -95,7 +95,27 @@ func (m *Merge) open(ctx context.Context) error {
 		return err
 	}
 	m.tables = made
-	return unlike(made, there)
+	if err := unlike(made, there); err != nil {
+		return err
+	}
+	return m.seesAllRows(ctx)
+}
+
+// seesAllRows fails if row-level security hides rows of a live table, which would be written a second time, or refuses rows.
+func (m *Merge) seesAllRows(ctx context.Context) error {
+	var hidden, user string
+	err := m.conn.QueryRow(ctx, `SELECT string_agg(c.oid::regclass::text, ', ' ORDER BY c.relname), current_user::text
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND row_security_active(c.oid)
+		HAVING count(*) > 0`, m.target).Scan(&hidden, &user)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("row-level security may hide rows of %s from the user %s: remove FORCE ROW LEVEL SECURITY from "+
+		"these tables, or give that user BYPASSRLS", hidden, user)
 }
 
 // Close stops the recording and ends the session. It is safe to call more than once.
