@@ -27,12 +27,13 @@ import (
 // Runners wait while a snapshot is taken and during the last step, which takes as long as the number of rows that differ
 // or were recorded last, however large the tables are. No step takes a lock for which a reader waits.
 type Merge struct {
-	live   *pgxpool.Pool
-	schema string // of the new rows
-	follow Follow
-	conn   *pgx.Conn // its session holds the lock of record and the temporary tables with the keys
-	target string    // the schema of the live tables
-	tables []*mergedTable
+	live    *pgxpool.Pool
+	schema  string // of the new rows
+	follow  Follow
+	conn    *pgx.Conn // its session holds the lock of record and the temporary tables with the keys
+	target  string    // the schema of the live tables
+	secured string    // the live tables that have row-level security for this user
+	tables  []*mergedTable
 
 	recording bool // the session holds the lock of record
 	compared  bool
@@ -95,7 +96,37 @@ func (m *Merge) open(ctx context.Context) error {
 		return err
 	}
 	m.tables = made
-	return unlike(made, there)
+	if err := unlike(made, there); err != nil {
+		return err
+	}
+	return m.seesRows(ctx)
+}
+
+// seesRows fails if row-level security hides all rows of a live table, and remembers the tables of which policies may hide some.
+func (m *Merge) seesRows(ctx context.Context) error {
+	var denied, user string
+	if err := m.conn.QueryRow(ctx, `SELECT COALESCE(string_agg(name, ', ' ORDER BY name) FILTER (WHERE NOT allowed), ''),
+			COALESCE(string_agg(name, ', ' ORDER BY name), ''), current_user::text
+		FROM (SELECT c.relname::text AS name, EXISTS (SELECT FROM pg_policy p, unnest(p.polroles) role WHERE p.polrelid = c.oid AND p.polpermissive
+				AND (role = 0 OR pg_has_role(current_user, role, 'USAGE'))) AS allowed
+			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND row_security_active(c.oid)) secured`, m.target).Scan(&denied, &m.secured, &user); err != nil {
+		return err
+	}
+	if denied != "" {
+		return fmt.Errorf("row-level security hides all rows of %s from the user %s: remove FORCE ROW LEVEL SECURITY from these "+
+			"tables, or make a policy that shows the user all rows", denied, user)
+	}
+	return nil
+}
+
+// explained adds to an error of Postgres that policies of row-level security may have caused it: a row has the key of a hidden one,
+// or a policy refuses it.
+func (m *Merge) explained(err error) error {
+	if m.secured != "" && (sqlState(err) == uniqueViolation || sqlState(err) == insufficientPrivilege) {
+		return fmt.Errorf("%w: row-level security may hide rows of %s from the venue", err, m.secured)
+	}
+	return err
 }
 
 // Close stops the recording and ends the session. It is safe to call more than once.
@@ -264,7 +295,7 @@ func (m *Merge) Apply(ctx context.Context) (done Merged, err error) {
 	}
 	done.Blocked = m.blocked
 	if err != nil {
-		return done, fmt.Errorf("projections: merging the schema %s: %w", m.schema, err)
+		return done, fmt.Errorf("projections: merging the schema %s: %w", m.schema, m.explained(err))
 	}
 	return done, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,56 +14,81 @@ import (
 var ErrSharedSession = errors.New("a pooler changes the session of a connection between transactions, so the locks of the venue " +
 	"would be lost: let the pooler pool by session (pool_mode=session in PgBouncer), or connect to Postgres directly")
 
-// CheckSession returns ErrSharedSession if it finds that a connection does not keep its session. It may miss that while other
-// clients of the pooler are busy, but it never returns ErrSharedSession for a connection that keeps its session.
+// CheckSession returns ErrSharedSession if it finds that a connection does not keep the session in which it holds a lock. It may
+// miss that while other clients of the pooler are busy, but it never returns ErrSharedSession for a connection that keeps such a
+// session. Some poolers keep a session only from its first lock on, so CheckSession takes one. Nobody waits for that lock.
 func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
-	first, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	cfg := pool.Config()
+	at := cfg.ConnConfig
+	if cfg.BeforeConnect != nil { // the database may have moved since the pool was made
+		if err := cfg.BeforeConnect(ctx, at); err != nil {
+			return err
+		}
+	}
+	first, err := pgx.ConnectConfig(ctx, at)
 	if err != nil {
 		return fmt.Errorf("projections: connecting to Postgres: %w", err)
 	}
 	defer disconnect(ctx, first)
-	second, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+	second, err := pgx.ConnectConfig(ctx, at)
 	if err != nil {
 		return fmt.Errorf("projections: connecting to Postgres: %w", err)
 	}
 	defer disconnect(ctx, second)
-	// The order matters: the transaction of the second connection takes the session that the first one has just used, if the
-	// pooler considers it free. The first one then gets another.
-	var before, other, after int
-	before, err = session(ctx, first)
-	if err == nil {
-		_, err = second.Exec(ctx, "BEGIN")
-	}
-	if err == nil {
-		other, err = session(ctx, second)
-	}
-	if err == nil {
-		after, err = session(ctx, first)
-	}
+	shared, err := sharedSession(ctx, first, second)
 	if err != nil {
 		return fmt.Errorf("projections: asking for the session: %w", err)
 	}
-	if before != after || before == other {
+	if shared {
 		return ErrSharedSession
 	}
 	return nil
 }
 
-// session returns the process of Postgres that executes the statements of a connection. It prepares no statement, because the
-// connection may have another session at the next one.
-func session(ctx context.Context, conn *pgx.Conn) (process int, err error) {
-	text, err := oneValue(ctx, conn, "SELECT pg_backend_pid()")
-	if err != nil {
-		return 0, err
+// sharedSession reports whether a pooler gives the session in which the first connection holds a lock to others.
+func sharedSession(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
+	// The order matters: the transaction of the second connection takes the session that the first one has just used, if the
+	// pooler considers it free. The first one then gets another.
+	var before, other, after string
+	before, err = oneValue(ctx, first, "SELECT "+sessionName+" FROM pg_try_advisory_lock("+probeLock+")")
+	if err == nil {
+		_, err = oneValue(ctx, second, "BEGIN")
 	}
-	return strconv.Atoi(text)
+	if err == nil {
+		other, err = oneValue(ctx, second, "SELECT "+sessionName)
+	}
+	if err == nil {
+		after, err = oneValue(ctx, first, "SELECT "+sessionName)
+	}
+	if err != nil {
+		return false, err
+	}
+	// The lock would remain in a session that goes to other clients. It does remain if a third client has that session now.
+	if before == other {
+		_, err = oneValue(ctx, second, "SELECT pg_advisory_unlock("+probeLock+")")
+	}
+	if err == nil {
+		_, err = oneValue(ctx, second, "ROLLBACK")
+	}
+	return before != after || before == other, err
 }
 
-// oneValue returns the value that a query selects. It uses the simple protocol with any encoding and any form of strings.
+const (
+	// sessionName selects the name of the session. Servers behind one address may have processes of the same number.
+	sessionName = "pg_backend_pid() || ' of ' || extract(epoch FROM pg_postmaster_start_time())"
+	// probeLock is the number of the lock that CheckSession takes.
+	probeLock = "hashtextextended('perpetua session', 0)"
+)
+
+// oneValue returns the value that a query selects, or "" for a command. It uses the simple protocol with any encoding and any form
+// of strings: the connection may have another session at the next statement, so it prepares none.
 func oneValue(ctx context.Context, conn *pgx.Conn, sql string) (string, error) {
 	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 	if err != nil {
 		return "", err
+	}
+	if len(results) == 0 || len(results[0].Rows) == 0 {
+		return "", nil
 	}
 	return string(results[0].Rows[0][0]), nil
 }
@@ -93,7 +117,7 @@ func checkHome(ctx context.Context, db Querier) error {
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND c.relkind = 'r' AND n.nspname <> ALL ('{audited,rebuilt}') AND n.nspname IS DISTINCT FROM current_schema()
 			AND EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = n.oid AND o.relname = 'checkpoints')
-			AND NOT EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = current_schema()::regnamespace AND o.relname = $1)
+			AND NOT EXISTS (SELECT FROM pg_class o JOIN pg_namespace h ON h.oid = o.relnamespace WHERE h.nspname = current_schema() AND o.relname = $1)
 			AND COALESCE(current_setting('perpetua.scratch', true), '') <> 'on'
 		LIMIT 1`, versions).Scan(&home, &current, &user)
 	switch {
@@ -120,7 +144,8 @@ func checkEncoding(ctx context.Context, db Querier) error {
 		}
 	}
 	if encoding != "UTF8" {
-		return fmt.Errorf("the database %s has the encoding %s: name one in --database-url that was made with ENCODING 'UTF8' TEMPLATE template0", name, encoding)
+		return fmt.Errorf("the database %s has the encoding %s: name one in --database-url that was made with ENCODING 'UTF8' TEMPLATE template0 "+
+			"and gets its rows from the log", name, encoding)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/url"
@@ -24,6 +25,7 @@ type pooler struct {
 	url    string
 	drops  []string // parameters of a client's connection that it ignores
 	shares bool     // whether it pools by transaction and not by session
+	pins   bool     // whether a client keeps its session from the first lock on
 
 	mu   sync.Mutex
 	free []*pgconn.HijackedConn // the one that was used last is at the end
@@ -112,11 +114,18 @@ func (p *pooler) connect(ctx context.Context, parameters map[string]string) (*pg
 // share gives the client a session for the time of each transaction. It supports simple queries alone.
 func (p *pooler) share(client net.Conn) {
 	var server *pgconn.HijackedConn
+	pinned := false
+	defer func() {
+		if pinned && server != nil {
+			_ = server.Conn.Close()
+		}
+	}()
 	for {
 		query, err := readMessage(client)
 		if err != nil || query[0] != 'Q' {
 			break
 		}
+		pinned = pinned || p.pins && strings.Contains(string(query), "advisory_lock")
 		if server == nil {
 			server = p.take()
 		}
@@ -130,7 +139,7 @@ func (p *pooler) share(client net.Conn) {
 			if _, err := client.Write(answer); err != nil {
 				return
 			}
-			if answer[0] == 'Z' && answer[5] == 'I' {
+			if answer[0] == 'Z' && answer[5] == 'I' && !pinned {
 				p.release(server)
 				server = nil
 			}
@@ -181,7 +190,7 @@ func TestPoolerWithoutSearchPath(t *testing.T) {
 	}
 }
 
-// TestCheckSession: a pooler by transaction is found; a pooler by session, and none, are accepted.
+// TestCheckSession: a pooler by transaction is found; a pooler that keeps a session, at least from a lock on, and none, are accepted.
 func TestCheckSession(t *testing.T) {
 	at := projectiontest.URL(t)
 	for _, c := range []struct {
@@ -189,6 +198,7 @@ func TestCheckSession(t *testing.T) {
 	}{
 		{"directly", at, ""},
 		{"by session", (&pooler{url: at}).start(t), ""},
+		{"by transaction until a lock", (&pooler{url: at, shares: true, pins: true}).start(t), ""},
 		{"by transaction", (&pooler{url: at, shares: true}).start(t), "let the pooler pool by session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,14 +215,57 @@ func TestCheckSession(t *testing.T) {
 	}
 }
 
+// TestCheckSessionLeavesNothing: a pooler keeps its sessions open, and would keep the locks and transactions in them.
+func TestCheckSessionLeavesNothing(t *testing.T) {
+	at := projectiontest.URL(t)
+	pool, err := projections.Open(t.Context(), (&pooler{url: at, shares: true}).start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	if err := projections.CheckSession(t.Context(), pool); !errors.Is(err, projections.ErrSharedSession) {
+		t.Fatal(err)
+	}
+	var sessions, locks, transactions int
+	if err := projectiontest.Open(t, at).QueryRow(t.Context(), `SELECT count(*), (SELECT count(*) FROM pg_locks JOIN pg_stat_activity o USING (pid)
+			WHERE locktype = 'advisory' AND o.datname = current_database()), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
+		FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&sessions, &locks, &transactions); err != nil {
+		t.Fatal(err)
+	}
+	if sessions != 2 || locks > 0 || transactions > 0 {
+		t.Errorf("%d sessions with %d locks and %d transactions remain", sessions, locks, transactions)
+	}
+}
+
+// TestCheckSessionAfterAMove: the database may have another address since the pool was made.
+func TestCheckSessionAfterAMove(t *testing.T) {
+	u, err := url.Parse(projectiontest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := u.Host
+	u.Host = "127.0.0.1:1"
+	at := u.String()
+	pool, err := projections.OpenMoving(t.Context(), func() string { return at })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	u.Host = host
+	at = u.String()
+	if err := projections.CheckSession(t.Context(), pool); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMigrateWithAnotherSearchPath: the tables of a venue are not made a second time in another schema.
 func TestMigrateWithAnotherSearchPath(t *testing.T) {
 	at := projectiontest.MigratedURL(t)
 	live := projectiontest.Open(t, at)
-	if _, err := live.Exec(t.Context(), "CREATE SCHEMA own"); err != nil {
+	if _, err := live.Exec(t.Context(), "CREATE SCHEMA own; CREATE SCHEMA \"The-own\""); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"own,public", "nowhere"} {
+	for _, path := range []string{"own,public", "nowhere", `"The-own"`} {
 		u, err := url.Parse(at)
 		if err != nil {
 			t.Fatal(err)
@@ -294,6 +347,26 @@ func TestScratchKeepsTheTablesOfOthers(t *testing.T) {
 	}
 }
 
+// TestScratchOfAKilledRun: what a killed audit of this build or an earlier one has left is dropped, however early it was killed.
+func TestScratchOfAKilledRun(t *testing.T) {
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	for _, left := range []string{
+		"CREATE SCHEMA audited",
+		"CREATE SCHEMA audited; CREATE TABLE audited.schema_versions (id int GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY)",
+		"CREATE SCHEMA audited; CREATE TABLE audited.schema_versions (id int); CREATE UNLOGGED TABLE audited.orders (id int)",
+	} {
+		if _, err := live.Exec(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		_, remove, err := projections.OpenScratch(t.Context(), at, "audited")
+		if err != nil {
+			t.Fatalf("%s: %v", left, err)
+		}
+		remove()
+	}
+}
+
 // TestScratchHasNoTimeouts: limits for the statements of the user do not end an audit or a rebuild.
 func TestScratchHasNoTimeouts(t *testing.T) {
 	at := projectiontest.MigratedURL(t)
@@ -367,5 +440,44 @@ func TestFindDamage(t *testing.T) {
 	d, err := projections.FindDamage(t.Context(), live)
 	if err != nil || !slices.Equal(d.Missing, []string{"fee_profiles"}) || !slices.Equal(d.Unlogged, []string{"candles"}) || len(d.Invalid) > 0 {
 		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestMergeUnderRowLevelSecurity: a merge is refused if policies hide a whole table, and says so if they hide rows that it writes.
+func TestMergeUnderRowLevelSecurity(t *testing.T) {
+	ctx := t.Context()
+	entries := projectiontest.NewVenue(29).Entries(100)
+	at := projectiontest.MigratedURL(t)
+	live := projectiontest.Open(t, at)
+	r, stop := start(t, live, projectiontest.NewLog(entries...))
+	wait(t, r, 99)
+	stop()
+	beside, remove, err := projections.OpenScratch(ctx, at, "rebuilt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer remove()
+	r, stop = start(t, beside, projectiontest.NewLog(entries...))
+	wait(t, r, 99)
+	stop()
+	for _, c := range []struct{ sql, want string }{
+		{"ALTER TABLE positions ENABLE ROW LEVEL SECURITY", ""}, // a policy does not hide rows from the owner of a table
+		{"ALTER TABLE positions FORCE ROW LEVEL SECURITY", "row-level security hides all rows of positions from the user perpetua_venue"},
+		{"CREATE POLICY whole ON positions USING (true)", ""},
+		{"ALTER POLICY whole ON positions USING (false)", "row-level security may hide rows of positions from the venue"},
+	} {
+		if _, err := live.Exec(ctx, c.sql); err != nil {
+			t.Fatal(err)
+		}
+		merge, err := projections.OpenMerge(ctx, live, "rebuilt", func(context.Context, map[string]projections.Checkpoint) error { return nil })
+		if err == nil {
+			if _, err = merge.Compare(ctx); err == nil {
+				_, err = merge.Apply(ctx)
+			}
+			merge.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.sql, err, c.want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package trading
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -24,8 +25,8 @@ const maxBatch = 50
 type batchItem struct {
 	operation.Part
 	fault error // error of the item, which is then not submitted
-	// answer converts the result of the item to a status and an order, or an error.
-	answer func(x operation.Executed, err error) (int, wire.Order, error)
+	// answer converts the result of the item to a status and an order, or an error. The context is for reading rows.
+	answer func(ctx context.Context, x operation.Executed, err error) (int, wire.Order, error)
 }
 
 // placeOrders enters several orders of one customer. Each gets the same response as a separate order entry.
@@ -42,7 +43,9 @@ func (h *Handler) placeOrders(a operation.Request) (status int, _ operation.Appe
 			part.Fingerprint = orderFingerprint(payload)
 		}
 		return batchItem{Part: part,
-			answer: func(x operation.Executed, err error) (int, wire.Order, error) { return h.placed(x, err, payload) }}
+			answer: func(_ context.Context, x operation.Executed, err error) (int, wire.Order, error) {
+				return h.placed(x, err, payload)
+			}}
 	})
 }
 
@@ -61,8 +64,8 @@ func (h *Handler) cancelSeveral(a operation.Request) (status int, _ operation.Ap
 			part.Fingerprint = input.FingerprintText([]byte(customer + " " + named.code.String() + " " + named.reference))
 		}
 		return batchItem{Part: part,
-			answer: func(x operation.Executed, err error) (int, wire.Order, error) {
-				o, err := h.changed(a, x, err, named)
+			answer: func(ctx context.Context, x operation.Executed, err error) (int, wire.Order, error) {
+				o, err := h.changed(ctx, a, x, err, named)
 				return http.StatusOK, o, err
 			}}
 	})
@@ -83,8 +86,8 @@ func (h *Handler) amendSeveral(a operation.Request) (status int, _ operation.App
 			part.Earlier = amendmentFingerprint(customer, raw)
 		}
 		return batchItem{Part: part,
-			answer: func(x operation.Executed, err error) (int, wire.Order, error) {
-				o, err := h.changed(a, x, err, oneOrder{payload.OrderCode, payload.ReferenceID})
+			answer: func(ctx context.Context, x operation.Executed, err error) (int, wire.Order, error) {
+				o, err := h.changed(ctx, a, x, err, oneOrder{payload.OrderCode, payload.ReferenceID})
 				return http.StatusOK, o, err
 			}}
 	})
@@ -119,11 +122,13 @@ func (h *Handler) batch(a operation.Request, read func(raw []byte) batchItem) (s
 	if err := ofAll(tried); err != nil {
 		return 0, nil, err
 	}
+	ctx, cancel := context.WithTimeout(a.Context(), lookLimit) // of all items together
+	defer cancel()
 	results := make(batchResults, len(items))
 	for i, item := range items {
 		err, status, o := item.fault, 0, wire.Order{}
 		if err == nil {
-			status, o, err = item.answer(tried[0].Executed, tried[0].Err)
+			status, o, err = item.answer(ctx, tried[0].Executed, tried[0].Err)
 			tried = tried[1:]
 		}
 		results[i] = batchResult{status: status, order: o}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/orders"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // placeOrder enters an order. The first response is 201. A repeated reference_id gets 200 with the order as its last
@@ -125,7 +127,7 @@ func (h *Handler) amend(a operation.Request, payload *domain.AmendOrder, raw []b
 		cmd.Metadata.Fingerprint = a.BodyFingerprint(raw)
 	}
 	x, err := h.journal.SubmitKeyed(a, cmd, func() string { return a.BodyFingerprintAsSent(raw) })
-	o, err := h.changed(a, x, err, named)
+	o, err := h.changed(a.Context(), a, x, err, named)
 	return http.StatusOK, &o, err
 }
 
@@ -176,14 +178,14 @@ func (n oneOrder) find(ctx context.Context, db projections.DB, s orders.Scope) (
 // changeOrder submits a change of one order and responds with the order.
 func (h *Handler) changeOrder(a operation.Request, payload decide.Payload, named oneOrder) (status int, _ operation.Appender, _ error) {
 	x, err := h.journal.Execute(a, payload)
-	o, err := h.changed(a, x, err, named)
+	o, err := h.changed(a.Context(), a, x, err, named)
 	return http.StatusOK, &o, err
 }
 
 // changed returns the response to a change of one order: the order, or the error of a refused change.
-func (h *Handler) changed(a operation.Request, x operation.Executed, err error, named oneOrder) (wire.Order, error) {
+func (h *Handler) changed(ctx context.Context, a operation.Request, x operation.Executed, err error, named oneOrder) (wire.Order, error) {
 	if err != nil {
-		return wire.Order{}, h.finishedLongAgo(a, err, named)
+		return wire.Order{}, h.finishedLongAgo(ctx, a, err, named)
 	}
 	o := changedOrder(x.Entry.Record, named)
 	if o == nil {
@@ -192,16 +194,33 @@ func (h *Handler) changed(a operation.Request, x operation.Executed, err error, 
 	return wire.NewOrder(o, x.Entry.Record.Sequence), nil
 }
 
+// lookLimit is how long a refused change waits for the rows.
+const lookLimit = 2 * time.Second
+
 // finishedLongAgo distinguishes an order that never existed from one that finished so long ago that the engine has
-// dropped it. The read models contain the latter.
-func (h *Handler) finishedLongAgo(a operation.Request, err error, named oneOrder) error {
-	var refusal *decide.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != "UNKNOWN_ORDER" {
+// dropped it. The read models contain the latter. If they cannot tell, the error is SOURCE_UNAVAILABLE.
+func (h *Handler) finishedLongAgo(ctx context.Context, a operation.Request, err error, named oneOrder) error {
+	var refused *submit.RefusedError
+	if !errors.As(err, &refused) || refused.Refusal.Code != "UNKNOWN_ORDER" {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
 	scope := orders.Scope{Broker: a.Principal().Broker, CustomerCode: a.Param(customerCode)}
-	o, found, _, lookup := named.find(a.Context(), h.rows.DB, scope)
-	if lookup != nil || !found || o.Status.Live() {
+	o, found, asOf, lookup := named.find(ctx, h.rows.DB, scope)
+	if lookup == nil && !found && asOf < refused.AsOf.Sequence {
+		if lookup = h.rows.Wait(ctx, refused.AsOf.Sequence); lookup == nil {
+			o, found, asOf, lookup = named.find(ctx, h.rows.DB, scope)
+		}
+	}
+	switch {
+	case a.Context().Err() != nil:
+		return a.Context().Err()
+	case lookup != nil:
+		return problem.SourceFailed(lookup)
+	case !found && asOf < refused.AsOf.Sequence: // Postgres has lost its last transactions
+		return problem.SourceFailed(errors.New("the rows are behind the log"))
+	case !found || o.Status.Live():
 		return err
 	}
 	return problem.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")

@@ -2,6 +2,7 @@ package trading_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -268,6 +270,36 @@ func TestOrderFinishedLongAgo(t *testing.T) {
 	v.Send("broker-a", "PATCH", a1+"/orders/"+code, `{"amount":"2"}`).Code(409, "ORDER_NOT_LIVE")
 	v.Send("broker-a", "DELETE", "/v1/customers/A-2/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
 	v.Send("broker-b", "DELETE", a1+"/orders/"+code, "").Code(404, "UNKNOWN_ORDER")
+}
+
+// TestOrderOfWhichTheRowsDoNotTell: a change of an order that the engine does not know is not answered with 404 while the rows cannot
+// tell whether the order ever existed.
+func TestOrderOfWhichTheRowsDoNotTell(t *testing.T) {
+	at := projectiontest.VenueURL(t)
+	read := projectiontest.Open(t, at)
+	v := tradingtest.On(t, read, projectiontest.Open(t, at))
+	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
+	v.Send("operator", "POST", "/admin/v1/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"d"}`).Want(201)
+	v.Send("operator", "POST", "/admin/v1/index-prices/"+btc, `{"price":"65000"}`).Want(200)
+	release := v.HoldRows()
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000")).Want(201).Text("code")
+	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Want(200)
+	v.Fail(func(decide.Command) error {
+		return &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "there is no such order"), AsOf: v.Trading.Tip()}
+	})
+	change := func(status int, problem string) {
+		t.Helper()
+		v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Code(status, problem)
+		r := v.Send("broker-a", "DELETE", batchPath, ordersOf(`{"order_code":"`+code+`"}`)).Want(200)
+		if got, want := shortly(resultsOf(t, r.Body)), []string{fmt.Sprint(status, " ", problem)}; !slices.Equal(got, want) {
+			t.Errorf("in a batch: %v, want %v", got, want)
+		}
+	}
+	change(503, "SOURCE_UNAVAILABLE") // the rows are behind
+	release()
+	change(409, "ORDER_NOT_LIVE")
+	read.Close()
+	change(503, "SOURCE_UNAVAILABLE") // there are no rows
 }
 
 // TestCancelByReference: the live order with the client's own name is canceled, also one whose name is its code; a final

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,6 +192,10 @@ func (d *diagnosis) checkPostgres(ctx context.Context, s *settings.Settings) (po
 func (d *diagnosis) judgeDamage(found projections.Damage, err error) {
 	if err != nil {
 		d.add("tables", isFailed, "%v", err)
+	}
+	if slices.Contains(found.Missing, "perpetua_jobs.river_migration") { // their migrations have not run, as if a start was interrupted
+		d.add("tables", isFailed, "the tables of the jobs are missing: run perpetua migrate")
+		found.Missing = slices.DeleteFunc(found.Missing, func(name string) bool { return strings.HasPrefix(name, "perpetua_jobs.") })
 	}
 	if len(found.Missing) > 0 {
 		d.add("tables", isFailed, "missing: %s. No migration makes them again: name an empty database in --database-url, which gets its rows from the log",

@@ -125,6 +125,9 @@ func TestJudgments(t *testing.T) {
 
 		{"a table dropped", func(d *diagnosis) { d.judgeDamage(projections.Damage{Missing: []string{"orders", "trades"}}, nil) }, isFailed,
 			"tables missing: orders, trades. No migration makes them again"},
+		{"no tables of jobs", func(d *diagnosis) {
+			d.judgeDamage(projections.Damage{Missing: []string{"perpetua_jobs.river_job", "perpetua_jobs.river_migration"}}, nil)
+		}, isFailed, "run perpetua migrate"},
 		{"a table unlogged", func(d *diagnosis) { d.judgeDamage(projections.Damage{Unlogged: []string{"orders"}}, nil) }, isFailed, "ALTER TABLE orders SET LOGGED"},
 		{"an invalid index", func(d *diagnosis) { d.judgeDamage(projections.Damage{Invalid: []string{"by_time"}}, nil) }, isWarning, "REINDEX INDEX by_time"},
 		{"tables that cannot be examined", func(d *diagnosis) { d.judgeDamage(projections.Damage{}, errors.New("away")) }, isFailed, "tables away"},

@@ -12,9 +12,8 @@ import (
 )
 
 // waitLimit is how long a read waits for its source to reach a position. rereadAfter is the interval at which rows
-// that are too old are read again. queryLimit is the timeout of a query: Postgres may hang or be cut off.
+// that are too old are read again.
 const (
-	queryLimit  = 30 * time.Second
 	waitLimit   = 2 * time.Second
 	rereadAfter = 25 * time.Millisecond
 )
@@ -58,7 +57,7 @@ func readRows(a Request, name string, rows Waiter, named int64, query func(conte
 		if err := w.waitAnswered(a, p, rows); err != nil {
 			return err
 		}
-		asOf, err := limited(a, query)
+		asOf, err := query(a.Context())
 		if err != nil {
 			return problem.SourceFailed(err)
 		}
@@ -74,13 +73,6 @@ func readRows(a Request, name string, rows Waiter, named int64, query func(conte
 		case <-time.After(rereadAfter):
 		}
 	}
-}
-
-// limited runs a query for at most queryLimit.
-func limited(a Request, query func(context.Context) (asOf int64, err error)) (int64, error) {
-	ctx, cancel := context.WithTimeout(a.Context(), queryLimit)
-	defer cancel()
-	return query(ctx)
 }
 
 // leastSequence returns the sequence of X-Min-Log-Position in the journal, or -1 without the header.

@@ -2,7 +2,6 @@ package operation
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
@@ -188,26 +186,6 @@ func TestReadsOfLaterSources(t *testing.T) {
 			if took := time.Since(start); took < test.took || took > test.took+rereadAfter {
 				t.Errorf("%s: took %v, want %v", test.name, took, test.took)
 			}
-		}
-	})
-}
-
-// TestRowsThatNeverCome: a query that Postgres does not answer ends.
-func TestRowsThatNeverCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		giveUp, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		err := ReadRows(Request{&Scope{}, carrier{ctx: t.Context(), at: &record.LogPosition{}}}, "trading", &rowsAt{3, 3},
-			func(ctx context.Context) (int64, error) {
-				select {
-				case <-ctx.Done():
-				case <-giveUp.Done():
-				}
-				return -1, context.DeadlineExceeded
-			})
-		if took := time.Since(start); took != queryLimit || problem.Of(err).Status != http.StatusServiceUnavailable {
-			t.Errorf("after %v: %v", took, err)
 		}
 	})
 }

@@ -45,7 +45,7 @@ func Of(err error) *Problem {
 		return New(StatusClosed, "CLIENT_CLOSED_REQUEST", "The client closed the connection.").Because(err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return Unavailable("TIMEOUT", "The answer was not ready in time.", time.Second).Because(err)
+		return Unavailable(timeout, "The answer was not ready in time.", time.Second).Because(err)
 	}
 	return New(http.StatusInternalServerError, "INTERNAL", "The server failed to answer. The request id names the failure.").
 		Because(err)
@@ -116,9 +116,14 @@ func InvalidHeader(name, code, message string) *Problem {
 	return Invalid(validation.FieldError{In: validation.InHeader, Path: validation.At(name), Code: code, Message: message})
 }
 
-// SourceFailed returns the problem for a failed read. Problems and errors of the log are returned unchanged.
+// timeout is the code of an error of which only the deadline is known.
+const timeout = "TIMEOUT"
+
+// SourceFailed returns the problem for a failed read, or one that took too long. Problems and errors of the log are returned
+// unchanged.
 func SourceFailed(err error) error {
-	if p := Of(err); p.Code != "INTERNAL" {
+	var known *Problem
+	if p := Of(err); errors.As(err, &known) || p.Code != "INTERNAL" && p.Code != timeout {
 		return err
 	}
 	return Unavailable("SOURCE_UNAVAILABLE", "The source of this answer is not available.", time.Second).Because(err)

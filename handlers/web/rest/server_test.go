@@ -109,6 +109,8 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		{"rules failed", &submit.DecideError{Cause: errors.New("secret")}, 500, "INTERNAL", ""},
 		{"anything", errors.New("secret"), 500, "INTERNAL", ""},
 		{"deadline", context.DeadlineExceeded, 503, "TIMEOUT", "1"},
+		{"deadline of a read", problem.SourceFailed(fmt.Errorf("read: %w", context.DeadlineExceeded)), 503, "SOURCE_UNAVAILABLE", "1"},
+		{"failed read", problem.SourceFailed(problem.Unavailable("TIMEOUT", "x", time.Second)), 503, "TIMEOUT", "1"},
 		{"echo", echo.NewHTTPError(http.StatusTeapot, "secret"), 418, "IM_A_TEAPOT", ""},
 		{"too many bytes", &http.MaxBytesError{Limit: 1}, 413, "BODY_TOO_LARGE", ""},
 	}

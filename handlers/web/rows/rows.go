@@ -22,7 +22,7 @@ import (
 // Source is a source of a journal's rows.
 type Source struct {
 	Journal string
-	DB      projections.DB
+	DB      projections.DB // limited, so that a Postgres that hangs keeps no client waiting: see projections.Limited
 	// Waiter waits until the rows have reached a position. It is the runner of the journal's projections.
 	operation.Waiter
 }
