@@ -312,6 +312,7 @@ func TestAnAppendedRecordWhoseProduceFailedIsAnsweredFromTheFold(t *testing.T) {
 	if result.Position.Sequence != 2 || result.Entry.Record.Command.ID != c.ID {
 		t.Errorf("answered with %v", result.Position)
 	}
+	o.ready() // the answer comes before the next term accepts commands
 	if got, _ := o.total("a"); got != "10" {
 		t.Errorf("total %s", got)
 	}
