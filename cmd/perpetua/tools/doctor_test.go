@@ -16,7 +16,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -319,17 +318,7 @@ func TestABucketThatRefusesWrites(t *testing.T) {
 // TestTheArchiveLacksTrimmedRecords: the venue starts without its archive, so only doctor tells before the records are needed.
 func TestTheArchiveLacksTrimmedRecords(t *testing.T) {
 	dir, _ := trimmedFolder(t, 300, 200)
-	s, err := settings.Parse("doctor", []string{"--data", dir}, outputTo(io.Discard), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, stop, err := OpenLog(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	d := &diagnosis{}
-	d.checkArchives(t.Context(), s, client, nil, journals.All())
+	d := archivesOf(t, outputTo(io.Discard), "--data", dir)
 	if len(d.findings) != 1 || !d.holds(isFailed, "archive trading the records before 200 were trimmed") {
 		t.Errorf("%v", d.findings)
 	}

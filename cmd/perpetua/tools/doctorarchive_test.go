@@ -35,18 +35,7 @@ func TestArchiveOfAWholeLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	examine := func(dir string, args ...string) *diagnosis {
-		s, err := settings.Parse("doctor", append([]string{"--data", dir, "--archive-url", blob.URLOf(bucket), "--master-key", key}, args...), std, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client, stop, err := OpenLog(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop()
-		d := &diagnosis{}
-		d.checkArchives(t.Context(), s, client, nil, journals.All())
-		return d
+		return archivesOf(t, std, append([]string{"--data", dir, "--archive-url", blob.URLOf(bucket), "--master-key", key}, args...)...)
 	}
 	if d := examine(whole, "--archive-key-file", filepath.Join(bucket, "none")); len(d.findings) != 3 || !d.holds(isNote, "archive trading it was not checked") {
 		t.Errorf("without a key: %v", d.findings)
@@ -89,4 +78,21 @@ func TestArchiveOfAWholeLog(t *testing.T) {
 	if d := examine(whole); !d.holds(isFailed, "archive trading") {
 		t.Errorf("a damaged manifest: %v", d.findings)
 	}
+}
+
+// archivesOf returns what doctor finds of the archives of a venue without a bucket of its own.
+func archivesOf(t *testing.T, std settings.IO, args ...string) *diagnosis {
+	t.Helper()
+	s, err := settings.Parse("doctor", args, std, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, stop, err := OpenLog(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	d := &diagnosis{}
+	d.checkArchives(t.Context(), s, client, nil, journals.All())
+	return d
 }

@@ -174,6 +174,7 @@ func (e *encoder) countBases(p *piece, c *column, v *value, st *stats) {
 			return
 		}
 		t := trial{base: b}
+		// A base that is tried later counts as the first one for the values before. Otherwise one that is rarely tried would look cheapest.
 		if len(st.bases) > 0 {
 			t.bytes = st.bases[0].bytes
 		}
