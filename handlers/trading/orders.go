@@ -208,9 +208,11 @@ func (h *Handler) finishedLongAgo(ctx context.Context, a operation.Request, err 
 	defer cancel()
 	scope := orders.Scope{Broker: a.Principal().Broker, CustomerCode: a.Param(customerCode)}
 	o, found, asOf, lookup := named.find(ctx, h.rows.DB, scope)
-	if lookup == nil && !found && asOf < refused.AsOf.Sequence {
+	finished := found && !o.Status.Live()
+	if lookup == nil && !finished && asOf < refused.AsOf.Sequence {
 		if lookup = h.rows.Wait(ctx, refused.AsOf.Sequence); lookup == nil {
 			o, found, asOf, lookup = named.find(ctx, h.rows.DB, scope)
+			finished = found && !o.Status.Live()
 		}
 	}
 	switch {
@@ -218,12 +220,12 @@ func (h *Handler) finishedLongAgo(ctx context.Context, a operation.Request, err 
 		return a.Context().Err()
 	case lookup != nil:
 		return problem.SourceFailed(lookup)
-	case !found && asOf < refused.AsOf.Sequence: // Postgres has lost its last transactions
+	case finished:
+		return problem.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
+	case asOf < refused.AsOf.Sequence: // Postgres has lost its last transactions
 		return problem.SourceFailed(errors.New("the rows are behind the log"))
-	case !found || o.Status.Live():
-		return err
 	}
-	return problem.Conflict("ORDER_NOT_LIVE", "The order is "+string(o.Status)+".")
+	return err
 }
 
 // cancelOrders cancels all orders of a customer, or those on one instrument. It responds after the last step.

@@ -281,18 +281,22 @@ func TestOrderOfWhichTheRowsDoNotTell(t *testing.T) {
 	v.Send("broker-a", "POST", "/v1/customers", `{"customer_code":"A-1"}`).Want(201)
 	v.Send("operator", "POST", "/admin/v1/customers/A-1/deposits", `{"currency":"USDC","amount":"100000","reference_id":"d"}`).Want(201)
 	v.Send("operator", "POST", "/admin/v1/index-prices/"+btc, `{"price":"65000"}`).Want(200)
+	live := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000")).Want(201).Text("code")
+	v.Send("broker-a", "GET", a1+"/orders/"+live, "").Want(200) // its row is live until release
 	release := v.HoldRows()
-	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000")).Want(201).Text("code")
-	v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Want(200)
+	absent := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000")).Want(201).Text("code")
+	v.Send("broker-a", "DELETE", a1+"/orders", "").Want(200)
 	v.Fail(func(decide.Command) error {
 		return &submit.RefusedError{Refusal: decide.Refuse(decide.NotFound, "UNKNOWN_ORDER", "there is no such order"), AsOf: v.Trading.Tip()}
 	})
 	change := func(status int, problem string) {
 		t.Helper()
-		v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Code(status, problem)
-		r := v.Send("broker-a", "DELETE", batchPath, ordersOf(`{"order_code":"`+code+`"}`)).Want(200)
-		if got, want := shortly(resultsOf(t, r.Body)), []string{fmt.Sprint(status, " ", problem)}; !slices.Equal(got, want) {
-			t.Errorf("in a batch: %v, want %v", got, want)
+		for _, code := range []string{live, absent} {
+			v.Send("broker-a", "DELETE", a1+"/orders/"+code, "").Code(status, problem)
+			r := v.Send("broker-a", "DELETE", batchPath, ordersOf(`{"order_code":"`+code+`"}`)).Want(200)
+			if got, want := shortly(resultsOf(t, r.Body)), []string{fmt.Sprint(status, " ", problem)}; !slices.Equal(got, want) {
+				t.Errorf("in a batch: %v, want %v", got, want)
+			}
 		}
 	}
 	change(503, "SOURCE_UNAVAILABLE") // the rows are behind
