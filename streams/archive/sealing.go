@@ -29,6 +29,9 @@ func (s *Sealer) work(ctx context.Context) error {
 		return err
 	}
 	s.tailDamaged(w.archive.TailDamage())
+	if err := w.Holds(ctx, s.cfg.From); err != nil {
+		return err
+	}
 	g := &sealing{Sealer: s, writer: w, source: s.cfg.From(w.Position()), hasHead: make([]bool, len(s.cfg.Copies))}
 	defer g.source.Close()
 	at, err := g.source.Locate(ctx)
@@ -110,6 +113,7 @@ func (g *sealing) add(ctx context.Context, records []*kgo.Record) error {
 func (g *sealing) sealed(ctx context.Context) {
 	clear(g.hasHead)
 	g.uncovered = time.Time{}
+	g.update(func(s *Status) { s.Halted = false })
 	g.report()
 	g.keep(ctx)
 	s := g.writer.archive.sealed[len(g.writer.archive.sealed)-1]
@@ -165,6 +169,7 @@ func (g *sealing) tail(ctx context.Context) error {
 	default:
 		g.uncovered, g.attempts = time.Time{}, 0
 		g.warned.tail, g.warned.damage = false, false
+		g.update(func(s *Status) { s.Halted = false })
 	}
 	g.report()
 	return nil
