@@ -121,7 +121,7 @@ func TestTheWatchEndsWithTheBeginningOfALog(t *testing.T) {
 	case <-w.context().Done():
 		t.Fatal("the watch goes on")
 	}
-	if w.alarms() == 0 {
+	if w.alarms() == 0 || w.rig.alarms("log_base") == 0 {
 		t.Error("no alarm")
 	}
 }
@@ -186,7 +186,14 @@ func TestTheAlarmOfATopicExistsBeforeItsFirstCount(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.metrics)
-	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2 || err != nil {
+	kinds := []string{"topic", "log_base", "log_broken", "log_diverged", "log_trimmed"}
+	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2*len(kinds) || err != nil {
+		t.Errorf("%d series, %v", n, err)
+	}
+	for _, kind := range kinds { // they are among those that were counted
+		r.alarms(kind)
+	}
+	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2*len(kinds) || err != nil {
 		t.Errorf("%d series, %v", n, err)
 	}
 }
