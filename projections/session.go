@@ -159,6 +159,14 @@ func unhurried(cfg *pgxpool.Config) {
 			statements += "SET " + name + " = 0; "
 		}
 	}
+	afterConnect(cfg, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statements)
+		return err
+	})
+}
+
+// afterConnect makes the connections of a pool also call f.
+func afterConnect(cfg *pgxpool.Config, f func(context.Context, *pgx.Conn) error) {
 	earlier := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if earlier != nil {
@@ -166,9 +174,18 @@ func unhurried(cfg *pgxpool.Config) {
 				return err
 			}
 		}
-		_, err := conn.Exec(ctx, statements)
-		return err
+		return f(ctx, conn)
 	}
+}
+
+// stayIdle removes the limit that an administrator has set for idle sessions of the user, unless the URL names it. Locks belong to
+// sessions, and an audit or a rebuild holds one for as long as it reads the log. Postgres has the limit since version 14.
+func stayIdle(ctx context.Context, conn *pgx.Conn) error {
+	if _, set := conn.Config().RuntimeParams["idle_session_timeout"]; set {
+		return nil
+	}
+	_, err := oneValue(ctx, conn, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'")
+	return err
 }
 
 // checkOurs fails if a schema has tables and none of them is the venue's. It protects a schema that others have made under a name
