@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -164,6 +166,10 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *endpoi
 	if err != nil {
 		return copied{}, err
 	}
+	if source.kind == inFile && !slices.Contains(source.held, j.Name()) {
+		fmt.Fprintf(std.Out, "%s: the file holds nothing of it, and the target keeps what it has\n", j.Name())
+		return copied{Journal: j.Name(), Sequence: record.Before.Sequence, Hash: record.Before.Hash.String()}, nil
+	}
 	from := source.source(j.Name(), std)
 	if err := target.keepBase(ctx, from, std); err != nil {
 		return copied{}, err
@@ -218,7 +224,8 @@ type endpoint struct {
 
 	history journal.History // of a source; nil for a file
 
-	interrupted bool // leave out the incomplete end of a file
+	interrupted bool     // leave out the incomplete end of a file
+	held        []string // the journals of which a file has records
 }
 
 // String returns the kind and the name of the endpoint, for humans.
@@ -345,9 +352,10 @@ func (p *endpoint) source(name string, std settings.IO) transfer.Log {
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
 // the complete one. A file must have a record of one of the journals.
-func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
+func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) (err error) {
 	if p.kind == inFile {
-		return transfer.CheckHolds(ctx, p.path, table.Names()) // and only the chain of a file can be verified
+		p.held, err = transfer.Held(ctx, p.path, table.Names())
+		return err // and only the chain of a file can be verified
 	}
 	of := *s
 	of.Kafka.Brokers = p.name
