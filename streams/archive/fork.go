@@ -8,8 +8,8 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
-// Position returns the position of the last valid record of a tail. It is record.Before if there is no tail, or if the tail only has
-// records that readers skip.
+// Position returns the position of the last valid record of a tail. It is record.Before for a nil tail, and for one that only has records
+// that readers skip.
 func (t *Tail) Position() record.Position {
 	if t == nil || t.Records == 0 {
 		return record.Before
@@ -75,7 +75,7 @@ func (w *Writer) forked(ctx context.Context, t *Tail) error {
 	return w.fork(t, at)
 }
 
-// fork returns the error of a tail whose records differ from a sequence on from those of the log.
+// fork returns the error for a tail that has another record than the log at a sequence.
 func (w *Writer) fork(t *Tail, at int64) error {
 	return &Error{Key: w.archive.cfg.tailKey(), Sequence: at, Damage: Forked, Err: &record.DivergedError{Journal: w.log.journal, Partition: w.log.partition,
 		Have: t.Position(), Found: w.Position(), Reason: fmt.Sprintf("the log has another record %d", at)}}

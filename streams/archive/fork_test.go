@@ -139,3 +139,25 @@ func TestASealerFindsAFork(t *testing.T) {
 		r.end()
 	}
 }
+
+// TestATailOfAnotherChain does not continue the manifests. Readers and writers name it and its first record when they open the archive.
+func TestATailOfAnotherChain(t *testing.T) {
+	s, other := newMemory(), newMemory()
+	cfg, p := testConfig(t, s), newTopic(t, 57).grow(100)
+	if err := p.fork(58).grow(150).archive(t.Context(), testConfig(t, other)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.grow(150).archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	s.blobs[cfg.tailKey()] = other.blobs[cfg.tailKey()]
+	_, opened := Open(t.Context(), cfg)
+	_, ranges := OpenRanges(t.Context(), cfg)
+	_, writes := NewWriter(t.Context(), cfg)
+	for who, err := range map[string]error{"a reader": opened, "a reader of full ranges": ranges, "a writer": writes} {
+		var wrong *Error
+		if !errors.As(err, &wrong) || wrong.Damage != Forked || wrong.Key != cfg.tailKey() || wrong.Sequence != 128 {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+}
