@@ -34,7 +34,7 @@ func (m *Machine) noteRefusedSize(bytes int) {
 	m.alarm("topic", "the brokers refused a record for its size: set max.message.bytes of the topic right", "bytes", bytes)
 }
 
-// refuseForSize answers a request whose record the brokers have refused, or would refuse. The record is not in the log.
+// refuseForSize answers a request after the brokers have refused its record, or one that was not larger. Its record is not in the log.
 func (m *Machine) refuseForSize(r *Request) {
 	if !r.done {
 		r.state = abandoned

@@ -38,8 +38,8 @@ func InterruptedSource(path, journal string, all ...string) Log {
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
 
 // Held returns those of the journals with these names of which a file that a copy has written has a record. It returns an error if
-// there is none, for example because the file is empty. After a line that cannot be read it returns all of them: the readers of the
-// journals report that line.
+// there is none, for example because the file is empty. After a line that cannot be read it returns every name, because the readers
+// of the journals report that line.
 func Held(ctx context.Context, path string, journals []string) (held []string, err error) {
 	records, err := Source(path, "").Records(ctx)
 	if err != nil {

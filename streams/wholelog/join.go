@@ -109,8 +109,8 @@ func follows(r *kgo.Record, p record.Position) bool {
 	return ok && prev == p.Hash && sequence == p.Sequence+1
 }
 
-// begin reads the topic up to the last valid record of the archive, or to the one after that. What readers skip before the latter is
-// kept if the archive does not have it.
+// begin reads the topic up to the last valid record of the archive, or to the one after that. It keeps the skipped records before the
+// latter that the archive does not have.
 func (j *joining) begin(ctx context.Context) error {
 	if want := End(j.archive).Before(); !j.end.Equal(want) {
 		return fmt.Errorf("join %s: the archive leads to %v, and its last manifest says %v", j.name, j.end, want)

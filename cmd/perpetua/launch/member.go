@@ -96,8 +96,8 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 // useWithin bounds the time in which checkUse asks Postgres.
 const useWithin = 5 * time.Second
 
-// checkUse returns an error if the venue must not use Postgres as it is set: a pooler shares its sessions, or the user does not find the
-// tables. A Postgres that does not answer is no error, because the node waits for it.
+// checkUse returns an error if a pooler shares the sessions of Postgres, or if the search_path of the user does not lead to the tables. It
+// only warns if Postgres does not answer, because the node waits for that.
 func checkUse(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	asking, cancel := context.WithTimeout(ctx, useWithin)
 	defer cancel()

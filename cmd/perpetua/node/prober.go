@@ -76,7 +76,7 @@ func (p *prober) noteAnswer(err error, log *slog.Logger) {
 	}
 }
 
-// examine looks for tables that are missing, and checks the sessions once. What cannot be examined is taken to be as before.
+// examine looks for tables that are missing, and checks the sessions once. After an error it keeps the former result.
 func (p *prober) examine(ctx context.Context, log *slog.Logger) {
 	asking, cancel := context.WithTimeout(ctx, 2*probeTime)
 	defer cancel()
@@ -130,7 +130,7 @@ func needsTable(role, table string) bool {
 	return false
 }
 
-// faults returns what keeps a role from its work in Postgres.
+// faults returns the reasons in Postgres for which a role does not work.
 func (p *prober) faults(role string) (faults []string) {
 	if !needsPostgres(role) {
 		return nil
