@@ -20,8 +20,8 @@ func (t *Tail) Position() record.Position {
 }
 
 // Holds returns an error unless the log of a source holds the last record of the tail. from returns a source of the records after a
-// position. If the log has another record there, or ends before it, the error is an *Error of the damage Forked around a
-// *record.DivergedError. A log that was trimmed after that record is not compared.
+// position. If the log has another record there, or ends before it, the error wraps a *record.DivergedError. A log that was trimmed
+// after that record is not compared.
 func (w *Writer) Holds(ctx context.Context, from func(at record.Position) Source) error {
 	t := w.archive.tail
 	at := t.Position()
@@ -35,7 +35,7 @@ func (w *Writer) Holds(ctx context.Context, from func(at record.Position) Source
 	var trimmed *record.TrimmedError
 	switch {
 	case errors.As(err, &diverged):
-		return &Error{Key: w.archive.cfg.tailKey(), Sequence: at.Sequence, Damage: Forked, Err: err}
+		return fmt.Errorf("archive: %s has a record that the log does not hold, and stays as it is: %w", w.archive.cfg.tailKey(), err)
 	case errors.As(err, &trimmed):
 		return nil
 	}
