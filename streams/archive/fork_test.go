@@ -161,3 +161,28 @@ func TestATailOfAnotherChain(t *testing.T) {
 		}
 	}
 }
+
+// TestASealerContinuesOnAMendedArchive is not halted when the tail of another chain is gone, although its own tail is not due yet.
+func TestASealerContinuesOnAMendedArchive(t *testing.T) {
+	s, other := newMemory(), newMemory()
+	cfg, p := testConfig(t, s), newTopic(t, 59).grow(100)
+	if err := p.fork(60).grow(150).archive(t.Context(), testConfig(t, other)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.grow(150).archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	key := cfg.tailKey()
+	own, foreign := s.blobs[key], other.blobs[key]
+	replace := func(b []byte) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.blobs[key] = b
+	}
+	replace(foreign)
+	r := sealsAfter(t, p, cfg, time.Hour)
+	r.until("the tail of another chain to be found", func(st Status) bool { return st.Halted })
+	replace(own)
+	r.until("the sealer to continue", func(st Status) bool { return !st.Halted && st.Tailed == 149 })
+	r.end()
+}

@@ -39,6 +39,7 @@ func (s *Sealer) work(ctx context.Context) error {
 		return err
 	}
 	w.Align(at.Offset)
+	g.update(func(s *Status) { s.Halted = false }) // the log continues the archive
 	g.report()
 	g.keep(ctx) // the process may have been killed before it did
 	for {
@@ -113,7 +114,6 @@ func (g *sealing) add(ctx context.Context, records []*kgo.Record) error {
 func (g *sealing) sealed(ctx context.Context) {
 	clear(g.hasHead)
 	g.uncovered = time.Time{}
-	g.update(func(s *Status) { s.Halted = false })
 	g.report()
 	g.keep(ctx)
 	s := g.writer.archive.sealed[len(g.writer.archive.sealed)-1]
@@ -169,7 +169,6 @@ func (g *sealing) tail(ctx context.Context) error {
 	default:
 		g.uncovered, g.attempts = time.Time{}, 0
 		g.warned.tail, g.warned.damage = false, false
-		g.update(func(s *Status) { s.Halted = false })
 	}
 	g.report()
 	return nil
