@@ -130,7 +130,7 @@ func needsTable(role, table string) bool {
 	return false
 }
 
-// faults returns the reasons in Postgres for which a role does not work.
+// faults returns why a role cannot work: Postgres does not answer, shares its sessions, or lacks tables.
 func (p *prober) faults(role string) (faults []string) {
 	if !needsPostgres(role) {
 		return nil
