@@ -31,7 +31,7 @@ func (m *Machine) noteRefusedSize(bytes int) {
 		s.bytes = bytes
 	}
 	m.size.until = m.now.Mono + refusedFor
-	m.alarm("topic", "the brokers refused a record for its size: set max.message.bytes of the topic right", "bytes", bytes)
+	m.alarm("topic", "the brokers refused a record for its size: set max.message.bytes and segment.bytes of the topic right", "bytes", bytes)
 }
 
 // refuseForSize answers a request after the brokers have refused its record, or one that was not larger. Its record is not in the log.
