@@ -14,7 +14,7 @@ func TestIdleSessionsKeepTheirLocks(t *testing.T) {
 	at := projectiontest.MigratedURL(t)
 	live := projectiontest.Open(t, at)
 	if _, err := live.Exec(t.Context(), `DO $$ BEGIN
-		EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = ''50ms''', current_database()); END $$`); err != nil {
+		EXECUTE format('ALTER DATABASE %I SET idle_session_timeout = ''1s''', current_database()); END $$`); err != nil {
 		t.Fatal(err)
 	}
 	beside, remove, err := projections.OpenScratch(t.Context(), at, "audited")
@@ -27,7 +27,7 @@ func TestIdleSessionsKeepTheirLocks(t *testing.T) {
 		t.Errorf("idle_session_timeout is %s, %v", limit, err)
 	}
 	for idle := false; !idle; { // until the session with the lock has been idle for longer than the limit, or is gone
-		if err := live.QueryRow(t.Context(), `SELECT COALESCE(bool_and(a.state = 'idle' AND clock_timestamp() - a.state_change > '200ms'), true)
+		if err := live.QueryRow(t.Context(), `SELECT COALESCE(bool_and(a.state = 'idle' AND clock_timestamp() - a.state_change > '1500ms'), true)
 			FROM pg_locks l JOIN pg_stat_activity a USING (pid)
 			WHERE l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`).Scan(&idle); err != nil {
 			t.Fatal(err)
