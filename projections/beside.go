@@ -45,6 +45,10 @@ func openEmpty(ctx context.Context, url, schema string, fill func(context.Contex
 		_ = conn.Close(ending)
 	}
 	var locked bool
+	if err = stayIdle(ctx, conn); err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
+	}
 	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended('perpetua schema ' || $1::text, 0))", schema).Scan(&locked); err == nil && !locked {
 		err = ErrInUse
 	}
@@ -81,7 +85,7 @@ func openSchema(ctx context.Context, url, schema string) (*pgxpool.Pool, error) 
 	cfg := live.Config()
 	cfg.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
 	cfg.ConnConfig.RuntimeParams["perpetua.scratch"] = "on"
-	cfg.AfterConnect = inSchema(schema)
+	afterConnect(cfg, inSchema(schema))
 	unhurried(cfg)
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

@@ -49,6 +49,7 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 		cfg.MaxConns = int32(min(max(16, 4*runtime.NumCPU()), 32)) // a server allows 100 connections by default, for all nodes together
 	}
 	cfg.MaxConnIdleTime = 5 * time.Minute
+	afterConnect(cfg, stayIdle)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}

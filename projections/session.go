@@ -109,25 +109,33 @@ func inSchema(schema string) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// checkHome fails if the tables of a venue are in another schema than the current one. New tables would not be found by the
-// views for analysts, of which a database has one set.
+// OtherSchemaError says that the tables of a venue are in another schema than the current one. A node would not find them, and the
+// views for analysts, of which a database has one set, would not find new ones.
+type OtherSchemaError struct{ Home, Current, User string }
+
+// Error names both schemas, and says what to change.
+func (e *OtherSchemaError) Error() string {
+	return fmt.Sprintf("the tables of the venue are in the schema %s, and the search_path of the user %s leads to the schema %q: "+
+		"remove that setting of the user or of the database, or add search_path=%s to --database-url", e.Home, e.User, e.Current, e.Home)
+}
+
+// checkHome returns an *OtherSchemaError if the tables of a venue are in another schema than the current one.
 func checkHome(ctx context.Context, db Querier) error {
-	var home, current, user string
+	var e OtherSchemaError
 	err := db.QueryRow(ctx, `SELECT n.nspname::text, COALESCE(current_schema()::text, ''), current_user::text
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relname = $1 AND c.relkind = 'r' AND n.nspname <> ALL ('{audited,rebuilt}') AND n.nspname IS DISTINCT FROM current_schema()
 			AND EXISTS (SELECT FROM pg_class o WHERE o.relnamespace = n.oid AND o.relname = 'checkpoints')
 			AND NOT EXISTS (SELECT FROM pg_class o JOIN pg_namespace h ON h.oid = o.relnamespace WHERE h.nspname = current_schema() AND o.relname = $1)
 			AND COALESCE(current_setting('perpetua.scratch', true), '') <> 'on'
-		LIMIT 1`, versions).Scan(&home, &current, &user)
+		LIMIT 1`, versions).Scan(&e.Home, &e.Current, &e.User)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil
 	case err != nil:
 		return fmt.Errorf("projections: looking for the tables: %w", err)
 	}
-	return fmt.Errorf("the tables of the venue are in the schema %s, and the search_path of the user %s leads to the schema %q: "+
-		"remove that setting of the user or of the database, or add search_path=%s to --database-url", home, user, current, home)
+	return &e
 }
 
 // checkEncoding fails if the database cannot store every text. Tables that an earlier build has made in a database without an
@@ -159,6 +167,14 @@ func unhurried(cfg *pgxpool.Config) {
 			statements += "SET " + name + " = 0; "
 		}
 	}
+	afterConnect(cfg, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statements)
+		return err
+	})
+}
+
+// afterConnect makes the connections of a pool also call f.
+func afterConnect(cfg *pgxpool.Config, f func(context.Context, *pgx.Conn) error) {
 	earlier := cfg.AfterConnect
 	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if earlier != nil {
@@ -166,9 +182,18 @@ func unhurried(cfg *pgxpool.Config) {
 				return err
 			}
 		}
-		_, err := conn.Exec(ctx, statements)
-		return err
+		return f(ctx, conn)
 	}
+}
+
+// stayIdle removes the limit that an administrator has set for idle sessions of the user, unless the URL names it. Locks belong to
+// sessions, and an audit or a rebuild holds one for as long as it reads the log. Postgres has the limit since version 14.
+func stayIdle(ctx context.Context, conn *pgx.Conn) error {
+	if _, set := conn.Config().RuntimeParams["idle_session_timeout"]; set {
+		return nil
+	}
+	_, err := oneValue(ctx, conn, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'")
+	return err
 }
 
 // checkOurs fails if a schema has tables and none of them is the venue's. It protects a schema that others have made under a name

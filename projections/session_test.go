@@ -3,182 +3,22 @@ package projections_test
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
-	"io"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
-
-// pooler passes the connections of clients on to Postgres, like PgBouncer.
-type pooler struct {
-	url    string
-	drops  []string // parameters of a client's connection that it ignores
-	shares bool     // whether it pools by transaction and not by session
-	pins   bool     // whether a client keeps its session from the first lock on
-
-	mu   sync.Mutex
-	free []*pgconn.HijackedConn // the one that was used last is at the end
-}
-
-// start returns the URL at which the pooler accepts connections until the end of the test.
-func (p *pooler) start(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var clients sync.WaitGroup
-	ctx, cancel := context.WithCancel(context.Background())
-	clients.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			clients.Go(func() { p.serve(ctx, conn) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); cancel(); clients.Wait() })
-	u, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = l.Addr().String()
-	u.RawQuery = "sslmode=disable"
-	return u.String()
-}
-
-// serve ends when the client disconnects or the test ends.
-func (p *pooler) serve(ctx context.Context, client net.Conn) {
-	defer func() { _ = client.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
-	b := pgproto3.NewBackend(client, client)
-	message, err := b.ReceiveStartupMessage()
-	startup, ok := message.(*pgproto3.StartupMessage)
-	if err != nil || !ok {
-		return
-	}
-	server, err := p.connect(ctx, startup.Parameters)
-	if err != nil {
-		return
-	}
-	b.Send(&pgproto3.AuthenticationOk{})
-	for name, value := range server.ParameterStatuses {
-		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
-	}
-	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
-	if b.Flush() != nil {
-		return
-	}
-	if p.shares {
-		p.release(server)
-		p.share(client)
-		return
-	}
-	defer func() { _ = server.Conn.Close() }()
-	go func() {
-		_, _ = io.Copy(server.Conn, client)
-		_ = server.Conn.Close()
-	}()
-	_, _ = io.Copy(client, server.Conn)
-}
-
-func (p *pooler) connect(ctx context.Context, parameters map[string]string) (*pgconn.HijackedConn, error) {
-	cfg, err := pgconn.ParseConfig(p.url)
-	if err != nil {
-		return nil, err
-	}
-	for name, value := range parameters {
-		if name != "user" && name != "database" && !slices.Contains(p.drops, name) {
-			cfg.RuntimeParams[name] = value
-		}
-	}
-	conn, err := pgconn.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return conn.Hijack()
-}
-
-// share gives the client a session for the time of each transaction. It supports simple queries alone.
-func (p *pooler) share(client net.Conn) {
-	var server *pgconn.HijackedConn
-	pinned := false
-	defer func() {
-		if pinned && server != nil {
-			_ = server.Conn.Close()
-		}
-	}()
-	for {
-		query, err := readMessage(client)
-		if err != nil || query[0] != 'Q' {
-			break
-		}
-		pinned = pinned || p.pins && strings.Contains(string(query), "advisory_lock")
-		if server == nil {
-			server = p.take()
-		}
-		if _, err := server.Conn.Write(query); err != nil {
-			break
-		}
-		for answer := []byte{0}; answer[0] != 'Z'; {
-			if answer, err = readMessage(server.Conn); err != nil {
-				return
-			}
-			if _, err := client.Write(answer); err != nil {
-				return
-			}
-			if answer[0] == 'Z' && answer[5] == 'I' && !pinned {
-				p.release(server)
-				server = nil
-			}
-		}
-	}
-}
-
-func (p *pooler) take() *pgconn.HijackedConn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.free) - 1
-	server := p.free[last]
-	p.free = p.free[:last]
-	return server
-}
-
-func (p *pooler) release(server *pgconn.HijackedConn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free = append(p.free, server)
-}
-
-// readMessage reads one message with its type and its length.
-func readMessage(from io.Reader) ([]byte, error) {
-	message := make([]byte, 5)
-	if _, err := io.ReadFull(from, message); err != nil {
-		return nil, err
-	}
-	message = append(message, make([]byte, binary.BigEndian.Uint32(message[1:])-4)...)
-	_, err := io.ReadFull(from, message[5:])
-	return message, err
-}
 
 // TestPoolerWithoutSearchPath opens scratch tables through a pooler that ignores the search_path of a connection. They must not
 // be taken for the live tables, which would become unlogged.
 func TestPoolerWithoutSearchPath(t *testing.T) {
 	at := projectiontest.VenueURL(t)
 	live := projectiontest.Open(t, at)
-	_, remove, err := projections.OpenScratch(t.Context(), (&pooler{url: at, drops: []string{"search_path", "perpetua.scratch"}}).start(t), "audited")
+	_, remove, err := projections.OpenScratch(t.Context(), (&projectiontest.Pooler{URL: at, Drops: []string{"search_path", "perpetua.scratch"}}).Start(t), "audited")
 	if err == nil {
 		remove()
 	}
@@ -197,9 +37,9 @@ func TestCheckSession(t *testing.T) {
 		name, url, want string
 	}{
 		{"directly", at, ""},
-		{"by session", (&pooler{url: at}).start(t), ""},
-		{"by transaction until a lock", (&pooler{url: at, shares: true, pins: true}).start(t), ""},
-		{"by transaction", (&pooler{url: at, shares: true}).start(t), "let the pooler pool by session"},
+		{"by session", (&projectiontest.Pooler{URL: at}).Start(t), ""},
+		{"by transaction until a lock", (&projectiontest.Pooler{URL: at, Shares: true, Pins: true}).Start(t), ""},
+		{"by transaction", (&projectiontest.Pooler{URL: at, Shares: true}).Start(t), "let the pooler pool by session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			pool, err := projections.Open(t.Context(), c.url)
@@ -218,7 +58,7 @@ func TestCheckSession(t *testing.T) {
 // TestCheckSessionLeavesNothing: a pooler keeps its sessions open, and would keep the locks and transactions in them.
 func TestCheckSessionLeavesNothing(t *testing.T) {
 	at := projectiontest.URL(t)
-	pool, err := projections.Open(t.Context(), (&pooler{url: at, shares: true}).start(t))
+	pool, err := projections.Open(t.Context(), (&projectiontest.Pooler{URL: at, Shares: true}).Start(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -529,3 +529,17 @@ func TestTornWrites(t *testing.T) {
 		}
 	}
 }
+
+// TestALargeRecord archives a record that is larger than a topic takes. A client may have sent it in a compressed batch. It is the last
+// one of its chunk, whatever its size.
+func TestALargeRecord(t *testing.T) {
+	p, s := newTopic(t, 60).grow(20), newMemory()
+	p.append(&kgo.Record{Value: bytes.Repeat([]byte("large "), 6<<20), Timestamp: time.UnixMilli(1)})
+	p.grow(30)
+	cfg := testConfig(t, s)
+	cfg.sizes.chunkBytes = 0 // that of the form
+	if err := p.archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkEqual(t, read(t, cfg, 0, math.MaxInt64), p.records)
+}

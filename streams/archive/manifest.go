@@ -103,7 +103,11 @@ func parseManifest(blob string, key []byte, magic string, b []byte) (*Manifest, 
 // follows returns an error if m is not the manifest of the range after that of before, which is nil for the first range.
 func (m *Manifest) follows(c *Config, key string, before *Manifest, previous record.Hash, tail bool) error {
 	wrong := func(d Damage, format string, args ...any) error {
-		return &Error{Key: key, Sequence: -1, Damage: d, Err: fmt.Errorf(format, args...)}
+		at := int64(-1)
+		if d == Forked {
+			at = m.First
+		}
+		return &Error{Key: key, Sequence: at, Damage: d, Err: fmt.Errorf(format, args...)}
 	}
 	if m.Base.Journal != c.Journal || m.Base.Partition != c.Partition {
 		return wrong(Foreign, "it is of %s/%d", m.Base.Journal, m.Base.Partition)

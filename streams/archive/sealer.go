@@ -69,7 +69,7 @@ type Status struct {
 	Bytes    int64         // bytes of the objects of the archive
 	Working  time.Duration // time spent on encoding records and writing blobs
 	Failures int64         // of the bucket, of the copies, or of the archive
-	Halted   bool          // the log contradicts the archive, and nothing is archived any more
+	Halted   bool          // the log contradicts the archive, and nothing is archived
 }
 
 // NewSealer returns a sealer. It does nothing before Run.
@@ -100,8 +100,8 @@ func (s *Sealer) update(change func(*Status)) {
 }
 
 // Run archives until the context ends or the log is broken, and returns the error. Errors of the bucket, of the copies, and of the
-// archive are logged and retried. If the log lacks the last archived record, or begins after it, Run logs that and archives
-// nothing more. But if another sealer has archived ranges since and the log was trimmed at one of their ends, Run continues after
+// archive are logged and retried. If the log lacks the last record of the full ranges or of the tail, or begins after the full ranges,
+// Run logs that and archives nothing more. But if another sealer has archived ranges since and the log was trimmed at one of their ends, Run continues after
 // these ranges.
 func (s *Sealer) Run(ctx context.Context) error {
 	defer s.update(func(st *Status) { st.Runs = false })
@@ -111,6 +111,7 @@ func (s *Sealer) Run(ctx context.Context) error {
 		err := s.work(ctx)
 		var diverged *record.DivergedError
 		var trimmed *record.TrimmedError
+		var wrong *Error
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -123,6 +124,9 @@ func (s *Sealer) Run(ctx context.Context) error {
 			return ctx.Err()
 		case record.Final(err):
 			return err
+		case errors.As(err, &wrong) && wrong.Damage == Forked:
+			// The manifests may have been read while another sealer wrote them.
+			s.update(func(st *Status) { st.Halted = true })
 		}
 		if time.Since(began) > lastRetry {
 			attempt = 0

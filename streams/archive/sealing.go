@@ -29,6 +29,9 @@ func (s *Sealer) work(ctx context.Context) error {
 		return err
 	}
 	s.tailDamaged(w.archive.TailDamage())
+	if err := w.Holds(ctx, s.cfg.From); err != nil {
+		return err
+	}
 	g := &sealing{Sealer: s, writer: w, source: s.cfg.From(w.Position()), hasHead: make([]bool, len(s.cfg.Copies))}
 	defer g.source.Close()
 	at, err := g.source.Locate(ctx)
@@ -36,6 +39,7 @@ func (s *Sealer) work(ctx context.Context) error {
 		return err
 	}
 	w.Align(at.Offset)
+	g.update(func(s *Status) { s.Halted = false }) // the log continues the archive
 	g.report()
 	g.keep(ctx) // the process may have been killed before it did
 	for {

@@ -18,7 +18,7 @@ import (
 var ErrTailKept = errors.New("archive: the bucket keeps an earlier tail")
 
 // Tail writes the records after the last full range as the tail, which replaces the one before, unless another writer's tail holds
-// as many. Without such records it removes the tail. It may be called again after an error. It leaves the object of the tail that
+// as many. A tail with other records is an error. Without such records it removes the tail. It may be called again after an error. It leaves the object of the tail that
 // it replaces, because readers may be reading it: see Sweep. If the bucket does not let the tail be replaced, Tail writes nothing and
 // returns an ErrTailKept.
 func (w *Writer) Tail(ctx context.Context) error {
@@ -32,7 +32,10 @@ func (w *Writer) Tail(ctx context.Context) error {
 	}
 	p := *w.current
 	p.Base.Sequence = p.First + p.Records
-	if former != nil && (former.Range > p.Range || former.Range == p.Range && former.Base.Sequence >= p.Base.Sequence && former.LastOffset >= p.LastOffset) {
+	if err := w.agree(ctx, former); err != nil {
+		return err
+	}
+	if former.reaches(&p.Manifest) {
 		w.archive.tail, w.archive.torn = former, nil
 		return nil
 	}
@@ -122,6 +125,17 @@ func (w *Writer) removeTail(ctx context.Context, former *Tail) error {
 		return nil
 	}
 	return err
+}
+
+// reaches reports whether a tail ends where the records of a manifest end, or later. It may be nil.
+func (t *Tail) reaches(m *Manifest) bool {
+	switch {
+	case t == nil || t.Range < m.Range:
+		return false
+	case t.Range > m.Range || t.Base.Sequence > m.Base.Sequence:
+		return true
+	}
+	return t.Base.Sequence == m.Base.Sequence && t.LastOffset >= m.LastOffset
 }
 
 // readTail returns the tail that the bucket has now, or nil. It returns nil for a manifest that cannot be read, which a writer replaces.

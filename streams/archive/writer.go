@@ -14,7 +14,8 @@ import (
 
 // Writer archives the records of a topic. It applies the rule of validity itself. It is not safe for concurrent use, but several
 // writers may archive the same topic at the same time. A writer may crash between any two writes; the next one continues after
-// the last manifest.
+// the last manifest. It writes nothing over a tail that holds other records than the topic, or more of them. Such a tail is an *Error
+// around a *record.DivergedError.
 type Writer struct {
 	archive *Archive
 	codec   *codec
@@ -39,6 +40,7 @@ const maxPending = 16
 type pending struct {
 	Manifest
 	content *content
+	hashes  []record.Hash // of the valid records
 	heads   []chunkHead
 	chunks  []byte
 }
@@ -134,6 +136,11 @@ func (w *Writer) Add(ctx context.Context, r *kgo.Record) error {
 	}
 	e.plain = head != nil && isPlain(w.log, r, head)
 	w.add(e)
+	if t := w.archive.tail; ok && t.Position().Sequence == e.sequence {
+		if err := w.agree(ctx, t); err != nil {
+			return err
+		}
+	}
 	if held := len(w.current.chunks); held > maxPending*w.archive.cfg.chunkSize() {
 		return fmt.Errorf("archive: the records after record %d take %d bytes and do not fill a range: %d of them are valid, and readers skip %d",
 			w.current.First-1, held, w.current.Records, w.current.Skipped)
@@ -185,6 +192,7 @@ func (w *Writer) add(e entry) {
 	p.Values += int64(len(e.kafka.Value))
 	if e.sequence >= 0 {
 		p.Records++
+		p.hashes = append(p.hashes, e.hash)
 	} else {
 		p.Skipped++
 	}
@@ -222,11 +230,19 @@ func (w *Writer) finish(p *pending) {
 	copy(p.Content[:], p.content.sum.Sum(nil))
 }
 
-// Seal writes the object and then the manifest of the current range, if that is complete. Add calls it; after an error it may be
-// called again. An error that is an *Error stays.
+// Seal writes the object and then the manifest of the current range, if that is complete. It writes neither if the tail is of another
+// history. Add calls it; after an error it may be called again. An error that is an *Error stays.
 func (w *Writer) Seal(ctx context.Context) error {
 	if !w.full {
 		return nil
+	}
+	// Another writer may have written a tail since this one has opened the archive. Readers ignore the tail of a full range.
+	tail, err := w.archive.readTail(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.agree(ctx, tail); err != nil {
+		return err
 	}
 	p := w.current
 	if err := p.flush(w, w.entries); err != nil {

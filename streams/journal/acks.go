@@ -26,7 +26,7 @@ const notCounted = -1
 func newAcks() *acks { return &acks{ready: make(chan struct{}, 1)} }
 
 func (q *acks) put(sequence, offset int64, err error, decided time.Duration) {
-	a := term.Ack{Sequence: sequence, Offset: offset, Err: err, TooLarge: errors.Is(err, kerr.MessageTooLarge)}
+	a := term.Ack{Sequence: sequence, Offset: offset, Err: err, TooLarge: errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)}
 	q.mu.Lock()
 	q.received, q.decided = append(q.received, a), append(q.decided, decided)
 	first := len(q.received) == 1

@@ -410,6 +410,9 @@ func TestATrimmedLogIsRefused(t *testing.T) {
 		o := b.run(cfg)
 		<-o.done
 		refused("an owner", o.err)
+		if base, diverged := b.alarms("log_base"), b.alarms("log_diverged"); base+diverged == 0 || b.alarms("log_broken") > 0 {
+			t.Errorf("%s: %v alarms of the base, %v of other history", what, base, diverged)
+		}
 	}
 	if now, err := b.client.Tip(b.context(), "trading", 0); err != nil || now != end {
 		t.Errorf("the log ends at %d, %v, and ended at %d", now, err, end)

@@ -557,8 +557,8 @@ func TestThePauseGrowsWhileEachTermIsBrief(t *testing.T) {
 	cfg.Client = w.newLoggingClient(nil, nil, slog.New(slog.NewTextHandler(w, nil)))
 	o := w.run(cfg).ready()
 	w.set("max.message.bytes", "2000")
-	for range 3 { // each ends two terms, and is then given up
-		if _, err := o.Submit(w.context(), command(&add{Name: strings.Repeat("n", 4000), N: 1})); err == nil {
+	for i := range 3 { // each ends two terms, and is then given up; a record as large as the one before would not be appended
+		if _, err := o.Submit(w.context(), command(&add{Name: strings.Repeat("n", 4000-100*i), N: 1})); err == nil {
 			t.Fatal("the brokers take the record")
 		}
 	}

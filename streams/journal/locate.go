@@ -199,6 +199,20 @@ func (l *locator) firstCopy(ctx context.Context, p record.Position, low, known i
 // genesis returns the valid genesis event of a partition, or nil if there is none yet. For a log with a base it returns what
 // the base repeats of the genesis, which the topic may not hold any more.
 func (c *Client) genesis(ctx context.Context, journal string, partition int32) (*record.Genesis, error) {
+	return (&genesisSearch{client: c, journal: journal, partition: partition}).find(ctx)
+}
+
+// genesisSearch looks for a genesis. It reads no record again that it has read.
+type genesisSearch struct {
+	client    *Client
+	journal   string
+	partition int32
+	next      int64 // offset after the last record read
+}
+
+// find is Client.genesis. It may be called again, also after an error.
+func (g *genesisSearch) find(ctx context.Context) (*record.Genesis, error) {
+	c, journal, partition := g.client, g.journal, g.partition
 	s, err := c.span(ctx, journal, partition)
 	if err != nil {
 		return nil, err
@@ -221,14 +235,15 @@ func (c *Client) genesis(ctx context.Context, journal string, partition int32) (
 		if entry, ok, err = chain.Admit(k.Offset, k.Value); ok && err == nil {
 			found = entry.Record.Events[0].(*record.Genesis)
 		}
+		g.next = k.Offset + 1
 		return found == nil && err == nil
 	}
 	// Almost always the genesis is the first record. Each node looks for it again and again, so a large fetch would cost the brokers.
 	near := *l
 	near.bytes = min(hintBytes, l.bytes)
-	failed := near.each(ctx, 0, min(1, s.end), look)
+	failed := near.each(ctx, g.next, min(1, s.end), look)
 	if failed == nil && found == nil && err == nil {
-		failed = l.each(ctx, 1, s.end, look)
+		failed = l.each(ctx, max(1, g.next), s.end, look)
 	}
 	return found, errors.Join(failed, err)
 }

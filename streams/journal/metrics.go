@@ -1,7 +1,11 @@
 package journal
 
 import (
+	"errors"
+
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Metrics holds the metrics of owners and readers, by journal. It is a prometheus.Collector.
@@ -33,6 +37,8 @@ type Metrics struct {
 const (
 	alarmDiverged = "log_diverged"
 	alarmBroken   = "log_broken"
+	alarmBase     = "log_base"
+	alarmTrimmed  = "log_trimmed"
 	alarmVerify   = "verify"
 	alarmTopic    = "topic"
 )
@@ -40,7 +46,8 @@ const (
 // begin creates the series of an owner before the first count: a series that starts with its first count shows no
 // increase.
 func (m *Metrics) begin(journal string) {
-	for _, kind := range []string{alarmDiverged, alarmBroken, "auto_deleveraging", "clock", "decide", "due", "evolve",
+	m.beginReader(journal)
+	for _, kind := range []string{"auto_deleveraging", "clock", "decide", "due", "evolve",
 		"insurance_fund", "liabilities_contradicted", "price_refused", "set_aside", "settlement_left_out", alarmTopic, "unvouched"} {
 		m.Alarms.WithLabelValues(journal, kind)
 	}
@@ -51,6 +58,30 @@ func (m *Metrics) begin(journal string) {
 		m.Commands.WithLabelValues(journal, result)
 	}
 	m.Skipped.WithLabelValues(journal)
+}
+
+// beginReader is begin for a reader.
+func (m *Metrics) beginReader(journal string) {
+	for _, kind := range []string{alarmDiverged, alarmBroken, alarmBase, alarmTrimmed} {
+		m.Alarms.WithLabelValues(journal, kind)
+	}
+}
+
+// countFinal counts an error for which record.Final holds as an alarm of the kind that its code names.
+func (m *Metrics) countFinal(journal string, err error) {
+	kind := alarmBroken
+	var diverged *record.DivergedError
+	var base *record.BaseError
+	var trimmed *record.TrimmedError
+	switch {
+	case errors.As(err, &diverged):
+		kind = alarmDiverged
+	case errors.As(err, &base):
+		kind = alarmBase
+	case errors.As(err, &trimmed):
+		kind = alarmTrimmed
+	}
+	m.Alarms.WithLabelValues(journal, kind).Inc()
 }
 
 // NewMetrics returns unregistered collectors.

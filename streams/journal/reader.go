@@ -63,6 +63,7 @@ func NewReader(client *Client, rules decide.Rules, partition int32, from record.
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
 		hinted: !from.IsBefore(), until: record.Before.Sequence, audit: client.cfg.Audit}
+	client.cfg.Metrics.beginReader(rules.Journal())
 	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
@@ -216,20 +217,10 @@ func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 func (r *Reader) keepFinal(err error) error {
 	if record.Final(err) {
 		r.err = err
-		r.alarm(err)
+		r.client.cfg.Metrics.countFinal(r.chain.Journal(), err) // the reader's caller reports the reason
 		r.closeSession()
 	}
 	return err
-}
-
-// alarm counts a final error in the metrics. The reader's caller reports the reason.
-func (r *Reader) alarm(err error) {
-	kind := alarmBroken
-	var diverged *record.DivergedError
-	if errors.As(err, &diverged) {
-		kind = alarmDiverged
-	}
-	r.client.cfg.Metrics.Alarms.WithLabelValues(r.chain.Journal(), kind).Inc()
 }
 
 // admit applies the rule of validity to record i of a piece. The reader of an audit also compares its key and headers, which

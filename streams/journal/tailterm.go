@@ -21,7 +21,7 @@ func (t *Tail) followTerms(entries []record.Entry, next int64) ([]record.Entry, 
 		if t.term != record.UnknownTerm && taken.Term != t.term+1 {
 			t.err = &record.BrokenRecordError{Journal: t.shard.Journal, Partition: t.shard.Partition, Offset: e.Position.Offset,
 				Sequence: e.Position.Sequence, Reason: fmt.Sprintf("it opens term %d after term %d", taken.Term, t.term)}
-			t.client.cfg.Metrics.Alarms.WithLabelValues(t.shard.Journal, alarmBroken).Inc()
+			t.client.cfg.Metrics.countFinal(t.shard.Journal, t.err)
 			t.Close()
 			return entries[:i], e.Position.Offset
 		}

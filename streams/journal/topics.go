@@ -221,9 +221,10 @@ func (c *Client) topicSettings(ctx context.Context, topic string) (map[string]st
 // firstGenesis returns the genesis of a journal's first partition, or nil if that is empty. The error is final if the partition
 // holds records and no genesis.
 func (c *Client) firstGenesis(ctx context.Context, journal string) (*record.Genesis, error) {
-	genesis, err := c.settledGenesis(ctx, journal, 0)
+	g := &genesisSearch{client: c, journal: journal}
+	genesis, err := g.settled(ctx)
 	if err == nil && genesis == nil {
-		err = c.noGenesis(ctx, journal, 0)
+		err = g.none(ctx)
 	}
 	return genesis, err
 }
@@ -231,31 +232,31 @@ func (c *Client) firstGenesis(ctx context.Context, journal string) (*record.Gene
 // onCluster reports whether a topic needs the settings of a cluster. Brokers that are away are not listed, but their replicas are.
 func onCluster(brokers, replicas int) bool { return max(brokers, replicas) >= clusterReplicas }
 
-// noGenesis returns a *record.DivergedError if a partition without a genesis holds records: no owner appends a genesis to it. It
+// none returns a *record.DivergedError if a partition without a genesis holds records: no owner appends a genesis to it. It
 // belongs to another program, or its first records were deleted, for example by compaction.
-func (c *Client) noGenesis(ctx context.Context, journal string, partition int32) error {
+func (g *genesisSearch) none(ctx context.Context) error {
 	var end int64
 	for attempt := range certain { // another node may be appending the genesis, and a leader may not know yet what is committed
 		if err := pause(ctx, attempt); err != nil {
 			return err
 		}
-		genesis, err := c.settledGenesis(ctx, journal, partition)
+		genesis, err := g.settled(ctx)
 		if err != nil || genesis != nil {
 			return err
 		}
-		if end, err = c.Tip(ctx, journal, partition); err != nil || end == 0 {
+		if end, err = g.client.Tip(ctx, g.journal, g.partition); err != nil || end == 0 {
 			return err
 		}
 	}
-	return &record.DivergedError{Journal: journal, Partition: partition, Have: record.Before,
+	return &record.DivergedError{Journal: g.journal, Partition: g.partition, Have: record.Before,
 		Found: record.Position{Offset: end - 1, Sequence: -1}, Reason: "the topic is not empty and has no genesis"}
 }
 
-// settledGenesis is genesis for a caller that does not wait for a source of bases that is silent.
-func (c *Client) settledGenesis(ctx context.Context, journal string, partition int32) (g *record.Genesis, err error) {
+// settled is find for a caller that does not wait for a source of bases that is silent.
+func (g *genesisSearch) settled(ctx context.Context) (found *record.Genesis, err error) {
 	for attempt := range certain {
-		if g, err = c.genesis(ctx, journal, partition); err == nil || record.Final(err) {
-			return g, err
+		if found, err = g.find(ctx); err == nil || record.Final(err) {
+			return found, err
 		}
 		if paused := pause(ctx, attempt); paused != nil {
 			return nil, errors.Join(paused, err)

@@ -1,8 +1,10 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -132,6 +134,38 @@ func TestATopicOfAnotherProgramIsADeviation(t *testing.T) {
 	err := r.client.CheckTopics(r.context(), "trading")
 	if !record.Final(err) || !strings.Contains(err.Error(), "has no genesis") {
 		t.Error(err)
+	}
+}
+
+// TestATopicWithoutGenesisIsReadOnce by a check, however often that looks for a genesis before it is sure.
+func TestATopicWithoutGenesisIsReadOnce(t *testing.T) {
+	r := newFake(t)
+	values := make([][]byte, 30)
+	for i := range values {
+		values[i] = bytes.Repeat([]byte("x"), 100_000)
+	}
+	r.produce(values...)
+	var mu sync.Mutex
+	fetched := make(map[int64]int)
+	r.fake.ControlKey(int16(kmsg.Fetch), func(q kmsg.Request) (kmsg.Response, error, bool) {
+		r.fake.KeepControl()
+		mu.Lock()
+		defer mu.Unlock()
+		fetched[q.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset]++
+		return nil, nil, false
+	})
+	if err := r.client.CheckTopics(r.context(), "trading"); !record.Final(err) {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for offset, n := range fetched {
+		if n > 1 {
+			t.Errorf("offset %d was fetched %d times", offset, n)
+		}
+	}
+	if len(fetched) < 3 {
+		t.Errorf("fetched: %v", fetched)
 	}
 }
 

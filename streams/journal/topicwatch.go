@@ -20,6 +20,7 @@ func (c *Client) WatchTopics(ctx context.Context, every time.Duration, journals 
 	watches := make([]topicWatch, len(journals))
 	for i, name := range journals {
 		watches[i] = topicWatch{client: c, journal: name}
+		c.cfg.Metrics.beginReader(name)
 		c.cfg.Metrics.Alarms.WithLabelValues(name, alarmTopic) // a series that starts with its first count shows no increase
 	}
 	for {
@@ -66,6 +67,9 @@ func (w *topicWatch) check(ctx context.Context) error {
 		return nil
 	}
 	w.client.cfg.Metrics.Alarms.WithLabelValues(w.journal, alarmTopic).Inc()
+	if wrong.Log != nil { // at the first check: the second ends the node, perhaps before it is scraped again
+		w.client.cfg.Metrics.countFinal(w.journal, wrong.Log)
+	}
 	if now := strings.Join(wrong.Deviations, "; "); now != w.logged {
 		w.logged = now
 		log.Error("the topic is not as it must be: set it right, or the brokers may delete or refuse records of the journal",

@@ -23,6 +23,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // watched is a rig whose topic is watched, with what the watch logs.
@@ -121,7 +122,7 @@ func TestTheWatchEndsWithTheBeginningOfALog(t *testing.T) {
 	case <-w.context().Done():
 		t.Fatal("the watch goes on")
 	}
-	if w.alarms() == 0 {
+	if w.alarms() == 0 || w.rig.alarms("log_base") == 0 {
 		t.Error("no alarm")
 	}
 }
@@ -186,7 +187,14 @@ func TestTheAlarmOfATopicExistsBeforeItsFirstCount(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(r.metrics)
-	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2 || err != nil {
+	kinds := []string{"topic", "log_base", "log_broken", "log_diverged", "log_trimmed"}
+	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2*len(kinds) || err != nil {
+		t.Errorf("%d series, %v", n, err)
+	}
+	for _, kind := range kinds { // they are among those that were counted
+		r.alarms(kind)
+	}
+	if n, err := testutil.GatherAndCount(registry, "perpetua_journal_alarms_total"); n != 2*len(kinds) || err != nil {
 		t.Errorf("%d series, %v", n, err)
 	}
 }
@@ -294,4 +302,21 @@ func TestACheckCostsTheBrokersLittle(t *testing.T) {
 		}
 		requests.Remove()
 	}
+}
+
+// TestATopicThatIsSetTooSmall refuses a record that the rules allow. Its command may be submitted again, and smaller records are taken.
+func TestATopicThatIsSetTooSmall(t *testing.T) {
+	w := &watched{rig: newRig(t)}
+	w.admin = kadm.NewClient(must(w.client.Kafka()))
+	defer w.admin.Close()
+	o := w.owner("n1").ready()
+	w.set("max.message.bytes", "2000")
+	var refused *submit.NotAcceptedError
+	if _, err := o.Submit(w.context(), command(&add{Name: strings.Repeat("n", 4000), N: 1})); !errors.As(err, &refused) || refused.RetryAfter < time.Second {
+		t.Errorf("a large record: %v", err)
+	}
+	if w.alarms() == 0 {
+		t.Error("no alarm")
+	}
+	o.do(command(&add{Name: "a", N: 1}))
 }

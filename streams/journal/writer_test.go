@@ -346,8 +346,8 @@ func TestARecordThatTheBrokerRefusesForItsSizeInMidPipeline(t *testing.T) {
 	after := o.start(command(&add{"a", 1}))
 	r.holds(3) // and it waits to be sent in one batch with the large one
 	g.release()
-	var refused *submit.RefusedError
-	if a := <-large; !errors.As(a.err, &refused) || refused.Refusal.Code != "RECORD_TOO_LARGE" {
+	var refused *submit.NotAcceptedError // the record is within the limit of the rules
+	if a := <-large; !errors.As(a.err, &refused) || refused.RetryAfter < time.Second {
 		t.Errorf("the large one: %v", a.err)
 	}
 	for what, ch := range map[string]<-chan outcome{"the one before": before, "the one after": after} {
@@ -357,6 +357,16 @@ func TestARecordThatTheBrokerRefusesForItsSizeInMidPipeline(t *testing.T) {
 	}
 	if got, _ := o.total("a"); got != "2" {
 		t.Errorf("total %s", got)
+	}
+	if n := r.alarms("topic"); n != 1 {
+		t.Errorf("%v alarms", n)
+	}
+	terms, _ := o.Serving()
+	if _, err := o.Submit(r.context(), command(&add{string(random), 1})); !errors.As(err, &refused) {
+		t.Errorf("the large one again: %v", err)
+	}
+	if n, _ := o.Serving(); n != terms {
+		t.Errorf("a record of a size that was refused ends term %d", terms)
 	}
 }
 

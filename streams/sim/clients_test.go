@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
@@ -166,9 +165,6 @@ func (n *node) checkResult(r *clientRequest, result submit.Result) {
 // checkRefusal checks that a refusal was decided on a state of the log, and that no other term had begun before.
 func (n *node) checkRefusal(r *clientRequest, refused *submit.RefusedError) {
 	w := n.w
-	if refused.Refusal.Code == term.CodeRecordTooLarge && strings.Contains(refused.Refusal.Message, "brokers") {
-		return // nothing was decided
-	}
 	if !w.holds(r.tip) || refused.AsOf.Sequence != r.tip.Sequence {
 		w.fail("%s refuses as of record %d, on a state that is not of the log", n.name, refused.AsOf.Sequence)
 	}

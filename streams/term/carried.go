@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -19,7 +18,7 @@ type carriedRequest struct {
 	finish  scalar.ID // the step that completes it, if decided
 	steps   bool      // only a step completes it
 	valid   bool      // the record is known to be valid, whether or not the next replay reads it
-	refused bool      // the brokers rejected its record, or a batch with it, for the size
+	refused int       // bytes of its record if the brokers rejected that, or a batch with it, for the size; otherwise 0
 	failed  error     // the error of applying its record: the answer, after a valid term record
 }
 
@@ -67,7 +66,7 @@ func (m *Machine) unanswered() (left []carriedRequest) {
 			k.failed = h.err
 		}
 		if s := h.record; s != nil {
-			k.record, k.refused = h.request.Command.ID, s.tooLarge
+			k.record, k.refused = h.request.Command.ID, s.refused()
 			if s.request != h.request { // the record is the step that completes the work of an earlier one
 				k.steps, k.finish, k.valid = true, s.entry.Record.Command.ID, h.began <= t.flight.last.Sequence
 			}
@@ -75,8 +74,7 @@ func (m *Machine) unanswered() (left []carriedRequest) {
 		left = append(left, k)
 	}
 	for id, p := range t.pending {
-		left = append(left, carriedRequest{request: p.request, record: id, steps: true, valid: p.sequence <= t.flight.last.Sequence,
-			refused: p.record != nil && p.record.tooLarge})
+		left = append(left, carriedRequest{request: p.request, record: id, steps: true, valid: p.sequence <= t.flight.last.Sequence, refused: p.record.refused()})
 	}
 	for q := &m.requests.retry; q.len() > 0; {
 		left = append(left, carriedRequest{request: q.pop()})
@@ -130,11 +128,11 @@ func (m *Machine) settle(k carriedRequest) {
 		t.pending[r.Command.ID] = p
 	case record != nil:
 		m.respond(r, record, false)
-	case k.refused && r.unbatched: // it was alone in its batch, so its record is too large
-		m.reply(r, submit.Result{}, &submit.RefusedError{AsOf: m.position(t.tip.Sequence), Refusal: decide.Refuse(decide.TooLarge,
-			CodeRecordTooLarge, "the brokers refused the record for its size")})
+	case k.refused > 0 && r.unbatched: // it was alone in its batch, so its record is too large
+		m.noteRefusedSize(k.refused)
+		m.refuseForSize(r)
 	default:
-		r.unbatched = k.refused
+		r.unbatched = k.refused > 0
 		m.requeue(r)
 	}
 }

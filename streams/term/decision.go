@@ -47,6 +47,8 @@ func (m *Machine) decide(now scalar.Time, r *Request) error {
 			state = inDoubt
 		}
 		m.hold(deferredReply{request: r, repeat: d.Repeat}, state)
+	case m.size.refuses(m.now.Mono, len(s.entry.Value)):
+		m.refuseForSize(r)
 	default:
 		return m.appendFor(r, s, d.Pending)
 	}

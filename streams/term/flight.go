@@ -19,6 +19,14 @@ type inflightRecord struct {
 	tooLarge    bool     // the broker rejected it, or a batch that contains it, for the size
 }
 
+// refused returns the bytes of a record that the brokers have rejected for the size, or 0. s may be nil.
+func (s *inflightRecord) refused() int {
+	if s == nil || !s.tooLarge {
+		return 0
+	}
+	return len(s.entry.Value)
+}
+
 // flight tracks the records of a term between decision and completion. A record is complete when it is acknowledged and
 // known to be valid: either its offset directly follows that of the record before it, or, after a gap, the owner's
 // reader has passed it.

@@ -82,6 +82,7 @@ type Machine struct {
 	// that is not in sent belongs to another process that has been assigned the shard since.
 	met int64
 
+	size    refusedSize
 	anchors record.Anchors
 	recent  recent
 	t       state

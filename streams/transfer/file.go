@@ -37,31 +37,42 @@ func InterruptedSource(path, journal string, all ...string) Log {
 // A copy into an existing file appends the new records.
 func Target(path, journal string) Log { return &file{path: path, journal: journal} }
 
-// CheckHolds returns an error if a file that a copy has written has no record of any of the journals with these names, for example
-// because it is empty. It ignores a line that cannot be read: the reader of the journal reports it.
-func CheckHolds(ctx context.Context, path string, journals []string) error {
+// Held returns those of the journals with these names of which a file that a copy has written has a record. It returns an error if
+// there is none, for example because the file is empty. After a line that cannot be read it returns every name, because the readers
+// of the journals report that line.
+func Held(ctx context.Context, path string, journals []string) (held []string, err error) {
 	records, err := Source(path, "").Records(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer records.Close()
-	for lines := records.(*fileRecords); ctx.Err() == nil; {
+	for lines := records.(*fileRecords); len(held) < len(journals); {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		text, err := lines.line()
-		if errors.Is(err, io.EOF) && lines.number == 0 {
-			return fmt.Errorf("%s: the file is empty", path)
+		switch {
+		case errors.Is(err, io.EOF) && lines.number == 0:
+			return nil, fmt.Errorf("%s: the file is empty", path)
+		case errors.Is(err, io.EOF) && len(held) == 0:
+			return nil, fmt.Errorf("%s: the file has no record of %s", path, strings.Join(journals, ", "))
+		case errors.Is(err, io.EOF):
+			return held, nil
+		case err != nil:
+			return journals, nil
 		}
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s: the file has no record of %s", path, strings.Join(journals, ", "))
-		}
-		if err != nil {
-			return nil
+		if name := journalOf(text); slices.Contains(held, name) {
+			continue // its reader checks the line
 		}
 		journal, b, _, err := lines.parser.parse(text)
-		if err != nil || b == nil && slices.Contains(journals, journal) {
-			return nil
+		if err != nil {
+			return journals, nil
+		}
+		if b == nil && slices.Contains(journals, journal) {
+			held = append(held, journal)
 		}
 	}
-	return ctx.Err()
+	return held, nil
 }
 
 type file struct {
@@ -225,9 +236,18 @@ func (r *fileRecords) Next(ctx context.Context) (*kgo.Record, error) {
 
 // passes reports whether a line is of another journal that the file may have. The reader of that journal checks the line.
 func (r *fileRecords) passes(text []byte) bool {
+	name := journalOf(text)
+	return name != r.journal && slices.Contains(r.all, name)
+}
+
+// journalOf returns the journal that a line names first, or "".
+func journalOf(text []byte) string {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"journal":"`))
 	name, _, ended := bytes.Cut(rest, []byte(`"`))
-	return ok && ended && string(name) != r.journal && slices.Contains(r.all, string(name))
+	if !ok || !ended {
+		return ""
+	}
+	return string(name)
 }
 
 // Close closes the file.

@@ -105,7 +105,7 @@ func TestHelp(t *testing.T) {
 		"config":             {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
 		"config check":       {[]string{"json", "listen", "trace-ratio"}, nil, whole + 1},
 		"log":                {[]string{"journal", "from", "json", "data", "kafka-brokers", "blob-url"}, []string{"listen", "demo", "role", "webhook-ca", "trace-ratio"}, 23},
-		"log copy":           {[]string{"from", "to", "json", "compression", "interrupted"}, []string{"listen", "data"}, 23},
+		"log copy":           {[]string{"from", "to", "json", "compression", "interrupted", "join"}, []string{"listen", "data"}, 24},
 		"log archive":        {[]string{"journal", "list", "to", "key-file", "json", "data", "archive-retention", "archive-retention-mode"}, []string{"listen", "trim-after"}, 23},
 		"log trim":           {[]string{"journal", "keep", "before", "dry-run", "json", "data", "trim-after", "trim-quorum", "witness-policy", "archive-url", "archive-key-file"}, []string{"listen", "trim"}, 24},
 		"log restore":        {[]string{"journal", "from", "json", "data", "archive-url", "compression"}, []string{"listen", "trim-after"}, 22},

@@ -349,6 +349,24 @@ func alertQueries(t *testing.T) (out []string) {
 	return out
 }
 
+// TestEachAlarmHasOneAlert holds the selectors of kinds in the alerts against kinds of alarms.
+func TestEachAlarmHasOneAlert(t *testing.T) {
+	selector := regexp.MustCompile(`perpetua_journal_alarms_total\{kind(=~?|!~)"([^"]*)"\}`)
+	queries := alertQueries(t)
+	for kind, critical := range map[string]bool{"log_diverged": true, "log_broken": true, "log_base": true, "topic": true,
+		"log_trimmed": false, "set_aside": false} {
+		var selecting []string
+		for _, query := range queries {
+			if m := selector.FindStringSubmatch(query); m != nil && slices.Contains(strings.Split(m[2], "|"), kind) != (m[1] == "!~") {
+				selecting = append(selecting, m[1])
+			}
+		}
+		if len(selecting) != 1 || critical == (selecting[0] == "!~") {
+			t.Errorf("the alarm %s is selected by %q", kind, selecting)
+		}
+	}
+}
+
 func readYAML(t *testing.T, path string, into any) {
 	t.Helper()
 	raw, err := os.ReadFile(path)

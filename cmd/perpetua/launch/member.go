@@ -2,8 +2,12 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
@@ -59,6 +63,9 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 		return nil, err
 	}
 	defer pool.Close()
+	if err := checkUse(ctx, pool, m.log); err != nil {
+		return nil, err
+	}
 	client.AddBases(append(m.settings.BaseSources(), projections.Bases{Pool: pool})...)
 	if err := client.CheckTopics(ctx, m.journals.Names()...); err != nil {
 		return nil, err
@@ -84,4 +91,26 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 		return nil, err
 	}
 	return n, nil
+}
+
+// useWithin bounds the time in which checkUse asks Postgres.
+const useWithin = 5 * time.Second
+
+// checkUse returns an error if a pooler shares the sessions of Postgres, or if the search_path of the user does not lead to the tables. It
+// only warns if Postgres does not answer, because the node waits for that.
+func checkUse(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+	asking, cancel := context.WithTimeout(ctx, useWithin)
+	defer cancel()
+	err := projections.CheckSession(asking, pool)
+	if err == nil {
+		_, _, err = projections.SchemaVersion(asking, pool)
+	}
+	var other *projections.OtherSchemaError
+	switch {
+	case errors.Is(err, projections.ErrSharedSession), errors.As(err, &other):
+		return err
+	case err != nil && ctx.Err() == nil:
+		log.Warn("Postgres can't be checked, and the node waits for it", "error", err)
+	}
+	return ctx.Err()
 }

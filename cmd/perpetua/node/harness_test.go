@@ -64,7 +64,7 @@ func newBench(t *testing.T, table journals.Table, flags ...string) *bench {
 	if err := client.EnsureTopics(t.Context(), table.Names()...); err != nil {
 		t.Fatal(err)
 	}
-	database := projectiontest.MigratedURL(t)
+	database := projectiontest.VenueURL(t)
 	proxy, through := projectiontest.NewProxy(t, database)
 	return &bench{broker: b, rows: proxy, config: Config{Settings: s, Journals: table, Logger: log, ID: "n", Roles: allRoles(), Alone: true,
 		Brokers: b.Addrs(), Dial: b.Dial, DatabaseURL: func() string { return through }, Box: box}}

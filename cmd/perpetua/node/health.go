@@ -3,13 +3,11 @@ package node
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
@@ -48,7 +46,7 @@ const (
 
 // watch polls Postgres and the positions of the rows until the context ends, so that /readyz can answer from memory.
 func (n *Node) watch(ctx context.Context) error {
-	if !n.Roles.API && !n.Roles.Projector {
+	if !n.Roles.needPostgres() {
 		return nil
 	}
 	tick := time.NewTicker(pollEvery)
@@ -56,6 +54,9 @@ func (n *Node) watch(ctx context.Context) error {
 	for {
 		n.health.prober.probe(ctx, n.Logger)
 		for _, f := range n.followers {
+			if !n.Roles.API && !n.Roles.Projector {
+				break
+			}
 			// The fold is read first: rows that pass that sequence in the meantime are not behind.
 			folded := f.fold.Position().Sequence
 			if at, err := n.rowsAt(ctx, f); err == nil {
@@ -92,54 +93,6 @@ func (n *Node) rowsAt(ctx context.Context, f *follower) (int64, error) {
 	defer cancel()
 	at, err := projections.ReadCheckpoint(ctx, n.health.prober.pool, f.Name(), 0)
 	return at.Position.Sequence, err
-}
-
-// prober checks whether Postgres answers. It has a separate connection: one from the pool may have to wait for busy
-// queries, which would not mean that Postgres fails.
-type prober struct {
-	pool *pgxpool.Pool
-
-	mu       sync.Mutex
-	away     bool
-	answered time.Time // time of the last answer
-}
-
-// newProber returns a prober of the database that a pool is connected to. It does not connect yet.
-func newProber(ctx context.Context, of *pgxpool.Pool) (*prober, error) {
-	c := of.Config() // Config returns a copy
-	c.MaxConns, c.MinConns = 1, 0
-	pool, err := pgxpool.NewWithConfig(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("the connection that probes Postgres: %w", err)
-	}
-	return &prober{pool: pool, answered: time.Now()}, nil
-}
-
-// probe sends one ping, and logs when Postgres stops or starts to answer.
-func (p *prober) probe(ctx context.Context, log *slog.Logger) {
-	asking, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	err := p.pool.Ping(asking)
-	if ctx.Err() != nil {
-		return // the error does not concern Postgres
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err != nil && !p.away {
-		log.Warn("Postgres does not answer", "error", err)
-	} else if err == nil && p.away {
-		log.Info("Postgres answers again")
-	}
-	if p.away = err != nil; !p.away {
-		p.answered = time.Now()
-	}
-}
-
-// lost reports whether Postgres has stopped answering, and when it last answered.
-func (p *prober) lost() (since time.Time, lost bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.answered, p.away
 }
 
 // pace distinguishes rows that are catching up from rows that are stuck.
@@ -197,9 +150,9 @@ func (n *Node) readiness(ctx context.Context) state {
 	}
 	log, rows := n.logFaults(ctx, s.LogAway), n.rowFaults(now)
 	for _, name := range n.Roles.Names() {
-		because := log
+		because := append(log[:len(log):len(log)], n.health.prober.faults(name)...)
 		if name == "api" || name == "projector" {
-			because = append(because[:len(because):len(because)], rows...)
+			because = append(because, rows...)
 		}
 		s.Roles[name] = roleState{Ready: len(because) == 0, Because: because}
 		if len(because) > 0 {
@@ -262,9 +215,6 @@ func (n *Node) clockFault(name string) string {
 
 // rowFaults returns the errors of the rows, for the roles that write or read them.
 func (n *Node) rowFaults(now time.Time) (faults []string) {
-	if since, lost := n.health.prober.lost(); lost {
-		faults = append(faults, fmt.Sprintf("Postgres has not answered since %v", scalar.TimeOf(since)))
-	}
 	for _, f := range n.followers {
 		// A runner is failing only if its last attempt failed and there are records to apply.
 		failing := f.runner.Failing() != nil && f.runner.Position().Sequence < f.fold.Position().Sequence

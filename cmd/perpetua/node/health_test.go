@@ -11,6 +11,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/journal/journaltest"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
@@ -60,7 +61,7 @@ func TestReadyzIsNotLatched(t *testing.T) {
 
 	b.rows.Away(true)
 	const away = "Postgres has not answered since"
-	b.readiness(t, n, "unready", map[string]string{"api": away, "projector": away})
+	b.readiness(t, n, "unready", map[string]string{"api": away, "projector": away, "sender": away})
 	b.rows.Away(false)
 	b.readiness(t, n, "ready", nil)
 
@@ -72,6 +73,47 @@ func TestReadyzIsNotLatched(t *testing.T) {
 
 	b.broker.Close()
 	b.readiness(t, n, "unready", every("trading: its log has been out of reach since"))
+}
+
+// TestReadyzOfNodesOnPostgres has nodes without the rows whose roles work in Postgres.
+func TestReadyzOfNodesOnPostgres(t *testing.T) {
+	b := newBench(t, journals.All())
+	b.config.Roles = Roles{Engine: true, Live: true, TLog: true, Sender: true}
+	n := b.start(t)
+	n.Announce()
+	b.readiness(t, n, "ready", nil)
+	b.rows.Away(true)
+	const away = "Postgres has not answered since"
+	b.readiness(t, n, "unready", map[string]string{"tlog": away, "sender": away})
+	b.rows.Away(false)
+	b.readiness(t, n, "ready", nil)
+}
+
+// TestReadyzWithoutTables drops tables while nothing is written. Each role that works with one of them is not ready.
+func TestReadyzWithoutTables(t *testing.T) {
+	b := newBench(t, journals.All())
+	b.config.Roles = allRoles()
+	b.config.Roles.TLog = true
+	n := b.start(t)
+	n.Announce()
+	b.readiness(t, n, "ready", nil)
+	db := projectiontest.Open(t, b.config.DatabaseURL())
+	for _, c := range []struct {
+		drop  string
+		roles []string
+	}{
+		{"TABLE perpetua_jobs.river_job", []string{"projector", "sender"}},
+		{"TABLE signed_trees", []string{"api", "projector", "sender", "tlog"}},
+	} {
+		if _, err := db.Exec(t.Context(), "DROP "+c.drop+" CASCADE"); err != nil {
+			t.Fatal(err)
+		}
+		reasons := make(map[string]string)
+		for _, role := range c.roles {
+			reasons[role] = "Postgres lacks the tables"
+		}
+		b.readiness(t, n, "unready", reasons)
+	}
 }
 
 // TestReadyzWithoutAnOwner has an engine beside a node that has none: when it stops, nobody owns the journals.

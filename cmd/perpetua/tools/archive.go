@@ -210,13 +210,18 @@ func (a archived) print(out io.Writer) {
 		a.Journal, a.Ranges, a.Tail, a.Records, a.Skipped, a.Bytes, a.Values, 100*float64(a.Bytes)/float64(max(a.Values, 1)), a.Sequence, a.Hash)
 }
 
-// archiveJournal archives the records of a log up to its current end. It copies records that were
+// archiveJournal archives the records of a log up to its current end. It changes nothing in an archive that the log does not continue. It copies records that were
 // trimmed from the topic from the archive of the trim, which former opens. The error is an archive.ErrTailKept if only the records
 // after the last full range are not archived. tell, if it is not nil, is called with the number of
 // records that the archive has.
 func archiveJournal(ctx context.Context, client *journal.Client, rules decide.Rules, cfg archive.Config, former func() (*archive.Archive, error), tell func(int64)) error {
 	writer, err := archive.NewWriter(ctx, cfg)
 	if err != nil {
+		return err
+	}
+	if err := writer.Holds(ctx, func(at record.Position) archive.Source {
+		return journal.NewRawReader(client, rules, cfg.Partition, at)
+	}); err != nil {
 		return err
 	}
 	w := &toldWriter{Writer: writer, tell: tell}

@@ -34,11 +34,19 @@ func outputTo(out io.Writer) settings.IO {
 
 // termsOf makes a log of terms, and returns also its values and the base at a record.
 func termsOf(topic string, n, at int) (all []*kgo.Record, values []string, first record.Base) {
+	return termsOfNode(topic, n, at, "n", 0)
+}
+
+// termsOfNode is termsOf. The terms from a record on are those of a node.
+func termsOfNode(topic string, n, at int, node string, from int64) (all []*kgo.Record, values []string, first record.Base) {
 	id, prev := scalar.ID{5}, record.Hash{}
 	for i := range int64(n) {
 		r := &record.Record{Sequence: i, Prev: prev, Time: scalar.Time(1_700_000_000_000_000 + i), Outcome: decide.Accepted,
 			Command: decide.Recorded{ID: scalar.ID{byte(i), byte(i >> 8)}, Type: record.TypeTermStarted, Actor: decide.Engine},
 			Events:  []decide.Event{&record.TermStarted{Term: i, Node: "n", URL: "http://n", Build: "test"}}}
+		if i >= from {
+			r.Events = []decide.Event{&record.TermStarted{Term: i, Node: node, URL: "http://n", Build: "test"}}
+		}
 		if i == 0 {
 			r.Command.Type, r.Events = record.TypeGenesis, []decide.Event{&record.Genesis{Journal: "trading", JournalID: id, Partitions: 1}}
 		}

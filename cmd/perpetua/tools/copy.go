@@ -9,15 +9,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
+	"github.com/perpetua-exchange/perpetua/streams/archive"
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/transfer"
 	"github.com/perpetua-exchange/perpetua/streams/wholelog"
 )
@@ -30,6 +33,7 @@ type copyRequest struct {
 	json             bool
 	move             bool // the venue continues at the target
 	interrupted      bool // leave out the incomplete end of a source file
+	join             bool // begin with the archive
 }
 
 // copied is the JSON output of a copy for one journal.
@@ -56,6 +60,7 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		fs.StringVar(&name, "journal", "", "journal to copy (default: all)")
 		settings.JSONFlag(fs, &c.json)
 		fs.BoolVar(&c.interrupted, "interrupted", false, "leave out the incomplete end of a --from file that an interrupted copy has left")
+		fs.BoolVar(&c.join, "join", false, "begin with the records of the archive that --archive-url or --blob-url names, for a source that has lost its beginning")
 		fs.BoolVar(&c.move, "move", false, "make the target the venue's log, so that the venue starts there and no longer at the source; needs the key store")
 	})
 	if err != nil {
@@ -68,6 +73,8 @@ func parseCopy(args []string, std settings.IO) (c copyRequest, err error) {
 		return c, settings.Usagef("--from and --to are the same")
 	case c.interrupted && kindOf(c.from) != inFile:
 		return c, settings.Usagef("--interrupted takes a --from that is a file")
+	case c.join && (c.move || kindOf(c.from) == inFile):
+		return c, settings.Usagef("--join takes a --from that is brokers or a data folder, and not --move")
 	case c.move && name != "":
 		return c, settings.Usagef("--move takes the whole venue, and not --journal")
 	case c.move && (kindOf(c.from) == inFile || kindOf(c.to) == inFile):
@@ -107,7 +114,7 @@ func CopyLog(ctx context.Context, args []string, std settings.IO) (err error) {
 		return err
 	}
 	defer func() { source.close() }() // hold changes it
-	source.interrupted = c.interrupted
+	source.interrupted, source.join = c.interrupted, c.join
 	if err := source.hold(ctx, c.Settings, c.journals, std); err != nil {
 		return err
 	}
@@ -164,7 +171,14 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *endpoi
 	if err != nil {
 		return copied{}, err
 	}
-	from := source.source(j.Name(), std)
+	if source.kind == inFile && !slices.Contains(source.held, j.Name()) {
+		fmt.Fprintf(std.Out, "%s: the file holds nothing of it, and the target keeps what it has\n", j.Name())
+		return copied{Journal: j.Name(), Sequence: record.Before.Sequence, Hash: record.Before.Hash.String()}, nil
+	}
+	from, err := source.source(ctx, j.Name(), std)
+	if err != nil {
+		return copied{}, err
+	}
 	if err := target.keepBase(ctx, from, std); err != nil {
 		return copied{}, err
 	}
@@ -186,7 +200,9 @@ func copyJournal(ctx context.Context, j journals.Journal, source, target *endpoi
 	if done.After > 0 {
 		fmt.Fprintf(std.Out, "%s: readers skip the last %d records, as they skip what lost a race\n", j.Name(), done.After)
 	}
-	one.Moved, err = source.moved(ctx, j.Name(), done.Records, std)
+	if !source.join { // the offsets of a joined log need not be those of the topic
+		one.Moved, err = source.moved(ctx, j.Name(), done.Records, std)
+	}
 	return one, err
 }
 
@@ -218,7 +234,11 @@ type endpoint struct {
 
 	history journal.History // of a source; nil for a file
 
-	interrupted bool // leave out the incomplete end of a file
+	interrupted bool     // leave out the incomplete end of a file
+	held        []string // the journals of which a file has records
+
+	join     bool // begin with the archives
+	archives *archives
 }
 
 // String returns the kind and the name of the endpoint, for humans.
@@ -333,21 +353,32 @@ func (p *endpoint) connect(ctx context.Context, s *settings.Settings, brokers []
 }
 
 // source returns the log of a journal to copy from. Records that the topic does not hold any more come from the archive.
-func (p *endpoint) source(name string, std settings.IO) transfer.Log {
+func (p *endpoint) source(ctx context.Context, name string, std settings.IO) (transfer.Log, error) {
 	switch {
 	case p.kind == inFile && p.interrupted:
-		return transfer.InterruptedSource(p.path, name, journals.All().Names()...)
+		return transfer.InterruptedSource(p.path, name, journals.All().Names()...), nil
 	case p.kind == inFile:
-		return transfer.Source(p.path, name, journals.All().Names()...)
+		return transfer.Source(p.path, name, journals.All().Names()...), nil
+	case p.join:
+		cfg, err := p.archives.config(ctx, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		a, err := archive.Open(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return wholelog.Join(a, name, transfer.Topic(p.client, name, p.String())), nil
 	}
-	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) })
+	return wholelog.Log(p.client, p.history, name, p.String(), func(lacking error) { fmt.Fprintf(std.Out, "%s: %v\n", name, lacking) }), nil
 }
 
 // hold compares the logs of a source with every known position: a log that lost its end must not become the backup of
 // the complete one. A file must have a record of one of the journals.
-func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) error {
+func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journals.Table, std settings.IO) (err error) {
 	if p.kind == inFile {
-		return transfer.CheckHolds(ctx, p.path, table.Names()) // and only the chain of a file can be verified
+		p.held, err = transfer.Held(ctx, p.path, table.Names())
+		return err // and only the chain of a file can be verified
 	}
 	of := *s
 	of.Kafka.Brokers = p.name
@@ -355,9 +386,13 @@ func (p *endpoint) hold(ctx context.Context, s *settings.Settings, table journal
 		of.Data, of.Kafka.Brokers = p.name, ""
 	}
 	archives, opened := newArchives(&of), p.close
+	p.close = func() { opened(); archives.close() }
+	if p.archives = archives; p.join {
+		fmt.Fprintln(std.Err, "perpetua: the source is compared with the archive alone, because it may have lost its beginning")
+		return nil
+	}
 	p.history = archives.history()
 	p.client.SetHistory(p.history)
-	p.close = func() { opened(); archives.close() }
 	known := openAtHand(ctx, &of)
 	defer known.close()
 	known.addBases(p.client)

@@ -44,8 +44,8 @@ func (d *diagnosis) checkTrimmed(ctx context.Context, client *journal.Client, na
 	}
 }
 
-// checkArchived checks the manifests of the archive of a journal that was not trimmed, and that the log holds the last record of a full
-// range. It reports nothing of an archive without full ranges. The node of a follower may not have copied that record yet, and has
+// checkArchived checks the manifests of the archive of a journal that was not trimmed, and that the log holds the last record of the full
+// ranges and of the tail. It reports nothing good of an archive without full ranges. The node of a follower may not have copied that record yet, and has
 // compared the records that it copied with the archive.
 func (d *diagnosis) checkArchived(ctx context.Context, s *settings.Settings, client *journal.Client, j journals.Journal, all *archives) {
 	check := "archive " + j.Name()
@@ -63,13 +63,10 @@ func (d *diagnosis) checkArchived(ctx context.Context, s *settings.Settings, cli
 		return
 	}
 	head := a.Head()
-	if head == nil {
-		return
-	}
 	holds := ", which the log holds"
 	if followed(s) == local.FollowsArchive {
 		holds = ", from which this node copies its log"
-	} else if err := client.Holds(ctx, j.Rules, 0, head.Position()); err != nil {
+	} else if err := holdsArchive(ctx, client, j, a); err != nil {
 		var diverged *record.DivergedError
 		if errors.As(err, &diverged) {
 			d.add(check, isFailed, "it is not the archive of this log, or the log has lost its end: %v", err)
@@ -78,9 +75,25 @@ func (d *diagnosis) checkArchived(ctx context.Context, s *settings.Settings, cli
 		}
 		return
 	}
+	if head == nil {
+		return
+	}
 	if err := a.TailDamage(); err != nil {
 		d.add(check, isWarning, "the records after sequence %d are not archived: %v", head.Position().Sequence, err)
 		return
 	}
 	d.add(check, isGood, "it has the %d records up to the end of its last full range%s", head.Base.Sequence, holds)
+}
+
+// holdsArchive returns an error unless a log holds the ends of the full ranges and of the tail of an archive.
+func holdsArchive(ctx context.Context, client *journal.Client, j journals.Journal, a *archive.Archive) error {
+	if head := a.Head(); head != nil {
+		if err := client.Holds(ctx, j.Rules, 0, head.Position()); err != nil {
+			return err
+		}
+	}
+	if at := a.Tail().Position(); !at.IsBefore() {
+		return client.Holds(ctx, j.Rules, 0, at)
+	}
+	return nil
 }

@@ -46,6 +46,9 @@ func TestArchiveOfAWholeLog(t *testing.T) {
 	if d := examine(short); !d.holds(isFailed, "archive trading it is not the archive of this log") {
 		t.Errorf("the archive of a longer log: %v", d.findings)
 	}
+	if d := examine(log(98)); !d.holds(isFailed, "archive trading it is not the archive of this log") {
+		t.Errorf("the archive of a log with a longer tail: %v", d.findings)
+	}
 	follower, keyFile := &local.Folder{Dir: short}, filepath.Join(t.TempDir(), "key")
 	if err := errors.Join(follower.SetFollows(local.FollowsArchive), os.WriteFile(keyFile, []byte(key), 0o600)); err != nil {
 		t.Fatal(err)

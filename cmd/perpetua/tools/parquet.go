@@ -146,7 +146,8 @@ func (r *parquetRequest) open(ctx context.Context, std settings.IO) (source reco
 		config, done, err := a.open(ctx, settings.Existing(r.archive))
 		return archiveSource(config), done, err
 	case r.file != "":
-		return fileSource(r.file), func() {}, transfer.CheckHolds(ctx, r.file, r.journals.Names())
+		_, err := transfer.Held(ctx, r.file, r.journals.Names())
+		return fileSource(r.file), func() {}, err
 	}
 	client, done, err := OpenLog(ctx, r.Settings)
 	return topicSource(r.Settings, client, std.Err), done, err

@@ -41,7 +41,7 @@ func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable,
 		}
 		return r.withSnapshots(ctx, &verifiable{archive: config, close: done})
 	case r.file != "":
-		if err := transfer.CheckHolds(ctx, r.file, r.journals.Names()); err != nil {
+		if _, err := transfer.Held(ctx, r.file, r.journals.Names()); err != nil {
 			return nil, err
 		}
 		all := journals.All().Names()

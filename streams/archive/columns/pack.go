@@ -36,7 +36,10 @@ func NewEncoder() (*Encoder, error) {
 // default, and a tenth of that for 0.1. The share MUST be above 0. On an idle processor Encode works all the time.
 func (c *Encoder) SetShare(share float64) { c.share = share }
 
-// MaxBytes is the largest sum of the lengths of the values of a chunk.
+// MaxBytes is the largest sum of the lengths of the values of a chunk. It is the number of bytes to which a Kafka client decompresses a
+// batch at most. An archive has a chunk for each 32 MiB of values, and the last record of a chunk may have any size: a topic takes
+// four million bytes of a compressed batch, and readers skip a record of it that no writer has made. So a smaller bound would refuse
+// archives that writers have made.
 const MaxBytes = 1 << 30
 
 // Encode returns the chunk of the values. The journal's id is that from which ids derive. The same values always give the same
