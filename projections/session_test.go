@@ -78,11 +78,13 @@ func (p *pooler) serve(ctx context.Context, client net.Conn) {
 		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
 	}
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	if p.shares {
+		p.release(server) // before the client goes on, and so does its second connection
+	}
 	if b.Flush() != nil {
 		return
 	}
 	if p.shares {
-		p.release(server)
 		p.share(client)
 		return
 	}
@@ -106,6 +108,10 @@ func (p *pooler) connect(ctx context.Context, parameters map[string]string) (*pg
 	}
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
+		return nil, err
+	}
+	// After a slow write, pgconn reads in the background. It would take the answer to the first query of a client.
+	if err := conn.SyncConn(ctx); err != nil {
 		return nil, err
 	}
 	return conn.Hijack()
@@ -132,16 +138,18 @@ func (p *pooler) share(client net.Conn) {
 		if _, err := server.Conn.Write(query); err != nil {
 			break
 		}
+		session := server
 		for answer := []byte{0}; answer[0] != 'Z'; {
-			if answer, err = readMessage(server.Conn); err != nil {
+			if answer, err = readMessage(session.Conn); err != nil {
 				return
 			}
-			if _, err := client.Write(answer); err != nil {
-				return
-			}
+			// The client sends its next query, on any connection, when it has the answer. The session must be free by then.
 			if answer[0] == 'Z' && answer[5] == 'I' && !pinned {
 				p.release(server)
 				server = nil
+			}
+			if _, err := client.Write(answer); err != nil {
+				return
 			}
 		}
 	}
@@ -229,7 +237,7 @@ func TestCheckSessionLeavesNothing(t *testing.T) {
 	var sessions, locks, transactions int
 	if err := projectiontest.Open(t, at).QueryRow(t.Context(), `SELECT count(*), (SELECT count(*) FROM pg_locks JOIN pg_stat_activity o USING (pid)
 			WHERE locktype = 'advisory' AND o.datname = current_database()), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
-		FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&sessions, &locks, &transactions); err != nil {
+		FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&sessions, &locks, &transactions); err != nil {
 		t.Fatal(err)
 	}
 	if sessions != 2 || locks > 0 || transactions > 0 {
