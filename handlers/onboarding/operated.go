@@ -173,7 +173,11 @@ func (h *Handler) getCase(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !h.seesCase(c, &found.trigger) {
+	sees, err := h.seesCase(c, &found.trigger)
+	switch {
+	case err != nil:
+		return err
+	case !sees:
 		return triggerNotFound()
 	}
 	out := wholeCase{operatedCase: showCase(&found.trigger)}
@@ -187,13 +191,18 @@ func (h *Handler) getCase(c echo.Context) error {
 }
 
 // seesCase reports whether the caller may see the owner of a trigger.
-func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool) {
-	h.await(c, h.cfg.Onboarding, t.Sequence) // the rows may be ahead of the fold
+func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool, err error) {
+	waited := h.awaitFold(c, t.Sequence) // the rows may be ahead of the fold
+	known := false
 	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
-		o, known := s.(*domain.State).Owner(t.Ref)
+		var o *domain.Owner
+		o, known = s.(*domain.State).Owner(t.Ref)
 		sees = known && visibleThen(rest.PrincipalOf(c), o)
 	})
-	return sees
+	if !known {
+		return false, waited
+	}
+	return sees, nil
 }
 
 // caseNow reads a trigger of any tenant.
