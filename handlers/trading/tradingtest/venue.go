@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,8 @@ type Venue struct {
 	Owners     *seal.Owners
 	Box        *seal.Box           // encrypts data that belongs to no owner
 	OwnerRows  *projections.Runner // of the onboarding journal
+	rows       map[string]*projections.Runner
+	held       atomic.Int32 // number of locks that hold the rows
 	Server     *rest.Server
 	routes     []rest.Route
 	openapi    *conform.OpenAPI
@@ -104,6 +107,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 	v.OwnerRows = v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
+	v.rows = map[string]*projections.Runner{"trading": runner, "identity": people, "onboarding": v.OwnerRows}
 	v.openStores()
 	v.Receipts = map[string]*Receipts{"trading": newReceipts(t, v.Trading), "onboarding": newReceipts(t, v.Onboarding)}
 
@@ -255,13 +259,17 @@ func (v *Venue) HoldRows() (release func()) {
 	v.t.Helper()
 	tx, err := v.pool.Begin(context.Background())
 	if err == nil {
-		// The runners' first statement waits for this lock.
-		_, err = tx.Exec(context.Background(), "LOCK TABLE checkpoints IN EXCLUSIVE MODE")
+		// The runners' first statement waits for this lock. Otherwise Postgres ends the transaction after a minute.
+		_, err = tx.Exec(context.Background(), "SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE checkpoints IN EXCLUSIVE MODE")
 	}
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
+	v.held.Add(1)
+	release = sync.OnceFunc(func() {
+		_ = tx.Rollback(context.Background())
+		v.held.Add(-1)
+	})
 	v.t.Cleanup(release)
 	return release
 }
@@ -417,7 +425,11 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		r.Header.Set("Authorization", "Bearer "+v.Token(user))
 	}
 	if method == http.MethodGet {
-		r.Header.Set(operation.HeaderMinLogPosition, v.tipFor(path).String())
+		tip := v.tipFor(path)
+		r.Header.Set(operation.HeaderMinLogPosition, tip.String())
+		if !slices.Contains(headers, operation.HeaderMinLogPosition) {
+			v.awaitRows(tip)
+		}
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -434,6 +446,16 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		}
 	}
 	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+}
+
+// awaitRows waits for rows that are not held. On a busy machine they may be further behind than a read waits.
+func (v *Venue) awaitRows(p record.LogPosition) {
+	if v.held.Load() > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.t.Context(), time.Minute)
+	defer cancel()
+	_ = v.rows[p.Journal].Wait(ctx, p.Sequence) // an error of the rows is reported by the read
 }
 
 // tipFor returns the tip of the journal that answers a read of the path.
