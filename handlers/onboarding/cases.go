@@ -142,6 +142,12 @@ func (h *Handler) caseEvents(c echo.Context, trigger scalar.ID) (events []view.T
 	return events, err
 }
 
+// timelineUntil reads the events of a case up to a sequence, at which the caller has read the trigger. Its snapshot may be later.
+func timelineUntil(ctx context.Context, db projections.DB, trigger scalar.ID, sequence int64) ([]view.TriggerEvent, error) {
+	events, _, err := view.Timeline(ctx, db, trigger)
+	return slices.DeleteFunc(events, func(e view.TriggerEvent) bool { return e.Sequence > sequence }), err
+}
+
 // showCaseEvents converts events of a case to their JSON form.
 func (h *Handler) showCaseEvents(c echo.Context, events []view.TriggerEvent) (out []wire.CaseEvent, err error) {
 	out = make([]wire.CaseEvent, len(events))

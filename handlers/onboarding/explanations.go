@@ -39,7 +39,7 @@ type explainedTrigger struct {
 	Now   wire.EntitlementTrigger `json:"now"`
 }
 
-// caseRows are the rows about a trigger in one snapshot.
+// caseRows are the rows about a trigger as of one record.
 type caseRows struct {
 	trigger  view.Trigger
 	events   []view.TriggerEvent
@@ -108,7 +108,7 @@ func (h *Handler) caseRows(c echo.Context, t *target, wanted *int64) (out caseRo
 		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"]); err != nil || !found {
 			return false, asOf, err
 		}
-		if out.events, asOf, err = view.Timeline(ctx, db, out.trigger.ID); err != nil {
+		if out.events, err = timelineUntil(ctx, db, out.trigger.ID, asOf); err != nil {
 			return true, asOf, err
 		}
 		out.sequence = out.trigger.Sequence

@@ -207,12 +207,18 @@ func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool, err erro
 
 // caseNow reads a trigger of any tenant.
 func (h *Handler) caseNow(c echo.Context, id scalar.ID) (out pastCase, err error) {
-	if out.trigger, err = h.trigger(c, &target{ids: map[string]scalar.ID{"trigger_id": id}}); err != nil {
-		return out, err
+	found := false
+	err = h.rows.Find(c, h.cfg.Onboarding, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
+		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), owner.Ref{}, id); err != nil || !found {
+			return false, asOf, err
+		}
+		if out.open, _, err = view.PendingRequirements(ctx, db, viewer(c), out.trigger.Ref); err == nil {
+			out.events, err = timelineUntil(ctx, db, id, asOf)
+		}
+		return true, asOf, err
+	})
+	if err == nil && !found {
+		err = triggerNotFound()
 	}
-	if out.open, err = h.pendingOf(c, out.trigger.Ref); err != nil {
-		return out, err
-	}
-	out.events, err = h.caseEvents(c, id)
 	return out, err
 }

@@ -126,3 +126,33 @@ func TestAnOrderThatTheRowsLack(t *testing.T) {
 	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(404, "UNKNOWN_ORDER")
 	past(v, "broker-a", asOf, before).Code(404, "NOT_YET")
 }
+
+// TestAnExplainedOrderIsAsOfOneRecord has the order traded while its explanation is read: both the order and its trades are as of the
+// position of the answer.
+func TestAnExplainedOrderIsAsOfOneRecord(t *testing.T) {
+	v := funded(t)
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "65000")).Want(201).Text("code")
+	fill := func() {
+		v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", "65000")).Want(201)
+		v.Send("broker-b", "GET", b1+"/orders", "").Want(200) // the rows have it
+	}
+	fill()
+	tip, reads := v.Trading.Tip().Sequence, 0
+	v.BeforeRead(func() {
+		if reads++; reads == 2 { // of the order's trades
+			fill()
+		}
+	})
+	r := v.Send("broker-a", "GET", a1+"/orders/"+code+"/explain", "").Want(200)
+	var x struct {
+		Now struct {
+			Filled string `json:"filled_amount"`
+		} `json:"now"`
+		Later []struct {
+			Amount string `json:"amount"`
+		} `json:"later"`
+	}
+	if r.JSON(&x); reads < 3 || len(x.Later) != 1 || x.Now.Filled != x.Later[0].Amount || asOf(t, r) != tip {
+		t.Errorf("after %d reads, as of %d and not %d: %+v", reads, asOf(t, r), tip, x)
+	}
+}

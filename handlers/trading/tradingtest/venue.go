@@ -21,6 +21,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	gocloud "gocloud.dev/blob"
 
@@ -72,6 +73,7 @@ type Venue struct {
 	OwnerRows  *projections.Runner // of the onboarding journal
 	rows       map[string]*projections.Runner
 	held       atomic.Int32 // number of locks that hold the rows
+	beforeRead atomic.Pointer[func()]
 	Server     *rest.Server
 	routes     []rest.Route
 	openapi    *conform.OpenAPI
@@ -120,9 +122,9 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	}
 	v.states = asof.NewStates(pasts{v})
 	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
-	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
-	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
-	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
+	peopleRows := rows.Source{Journal: "identity", DB: observed{read, v}, Waiter: people}
+	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: observed{read, v}, Waiter: runner}, peopleRows)
+	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: observed{read, v}, Waiter: v.OwnerRows})
 	reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
 	operator := v.operator(auth, reads, interfaces.AsOf(), clients.AsOf(), peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
@@ -272,6 +274,23 @@ func (v *Venue) HoldRows() (release func()) {
 	})
 	v.t.Cleanup(release)
 	return release
+}
+
+// BeforeRead calls f before each batch of queries in which the interfaces read rows.
+func (v *Venue) BeforeRead(f func()) { v.beforeRead.Store(&f) }
+
+// observed is the database that the interfaces read.
+type observed struct {
+	projections.DB
+	venue *Venue
+}
+
+// SendBatch implements projections.DB.
+func (o observed) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if f := o.venue.beforeRead.Load(); f != nil {
+		(*f)()
+	}
+	return o.DB.SendBatch(ctx, b)
 }
 
 // Routes lists the routes of all interfaces.
