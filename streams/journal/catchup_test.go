@@ -275,3 +275,26 @@ func TestTheLastTailEndsAFeedThatWaitsForIt(t *testing.T) {
 	a.to(int64(len(values) - 1))
 	a.check(values)
 }
+
+// TestASlowSessionIsWaitedForAtLast: a reader that gets no record in time opens another session. If it never waited for longer, a
+// busy machine would keep it from its position for ever.
+func TestASlowSessionIsWaitedForAtLast(t *testing.T) {
+	c, values := longLog(t, nil)
+	first := NewReader(c, recordtest.Rules{}, 0, record.Before)
+	defer first.Close()
+	entries, err := first.Poll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(c, recordtest.Rules{}, 0, entries[0].Position)
+	defer r.Close()
+	r.within = time.Millisecond // less than it takes to connect
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if entries, err = r.Poll(ctx); err != nil {
+		t.Fatalf("after %d sessions: %v", r.slow, err)
+	}
+	if string(entries[0].Value) != string(values[1]) || r.slow != 0 {
+		t.Errorf("record %v after %d sessions", entries[0].Position, r.slow)
+	}
+}
