@@ -29,7 +29,7 @@ func TestObjectsThatHaveNoRowsYet(t *testing.T) {
 	h.Send("broker-a", "GET", person+"/entitlement_triggers/"+h.upload(person), "").Want(404)
 }
 
-// TestACaseIsAsOfOneRecord has a case blocked while it is read: all that is shown of it is as of the position of the answer.
+// TestACaseIsAsOfOneRecord has a case changed while it is read: all that is shown of it is as of the position of the answer.
 func TestACaseIsAsOfOneRecord(t *testing.T) {
 	h := newHouse(t)
 	person := h.person("p-1")
@@ -40,13 +40,15 @@ func TestACaseIsAsOfOneRecord(t *testing.T) {
 			if reads++; reads != 2 { // after the trigger
 				return
 			}
-			h.Send("operator", "POST", admin+"/entitlement_triggers/"+id+"/block", `{"code":"C","reason":"why"}`).Want(200)
+			for _, action := range []string{"/request_video_identification", "/block"} {
+				h.Send("operator", "POST", admin+"/entitlement_triggers/"+id+action, `{"code":"C","reason":"why"}`).Want(200)
+			}
 			if err := h.OwnerRows.Wait(t.Context(), h.Onboarding.Tip().Sequence); err != nil {
 				t.Error(err)
 			}
 		})
 		r := h.Send(user, "GET", fmt.Sprintf(path, id), "").Want(200)
-		if at := r.Header.Get(operation.HeaderLogPosition); reads < 2 || at != tip.String() || strings.Contains(r.Body, "block") {
+		if at := r.Header.Get(operation.HeaderLogPosition); reads < 2 || at != tip.String() || strings.Contains(r.Body, "block") || strings.Contains(r.Body, `:"video_identification"`) {
 			t.Errorf("%s: after %d reads, as of %s and not %v: %s", user, reads, at, tip, r.Body)
 		}
 	}

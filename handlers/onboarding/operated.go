@@ -181,7 +181,8 @@ func (h *Handler) getCase(c echo.Context) error {
 		return triggerNotFound()
 	}
 	out := wholeCase{operatedCase: showCase(&found.trigger)}
-	if out.Requirements, err = h.showPending(c.Request().Context(), found.trigger.Ref, found.open, id); err != nil {
+	open := view.PendingOf(found.trigger, found.events)
+	if out.Requirements, err = h.showPending(c.Request().Context(), found.trigger.Ref, open); err != nil {
 		return err
 	}
 	if out.Timeline, err = h.showCaseEvents(c, found.events); err != nil {
@@ -212,9 +213,7 @@ func (h *Handler) caseNow(c echo.Context, id scalar.ID) (out pastCase, err error
 		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), owner.Ref{}, id); err != nil || !found {
 			return false, asOf, err
 		}
-		if out.open, _, err = view.PendingRequirements(ctx, db, viewer(c), out.trigger.Ref); err == nil {
-			out.events, err = timelineUntil(ctx, db, id, asOf)
-		}
+		out.events, err = timelineUntil(ctx, db, id, asOf)
 		return true, asOf, err
 	})
 	if err == nil && !found {
