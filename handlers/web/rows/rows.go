@@ -62,11 +62,12 @@ func (s Source) find(c echo.Context, by func(echo.Context, func(context.Context,
 			return at, err
 		})
 	}
+	// The first read may wait for positions, too. Both waits together take no longer than one of them.
+	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
+	defer cancel()
 	if err := read(); err != nil || found || at >= known {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
-	defer cancel()
 	if err := s.Wait(waiting, known); err != nil {
 		if gone := c.Request().Context().Err(); gone != nil {
 			return gone
@@ -79,7 +80,7 @@ func (s Source) find(c echo.Context, by func(echo.Context, func(context.Context,
 	return behind(fmt.Errorf("the rows are at record %d again, and not at %d", at, known)) // Postgres has lost its last transactions
 }
 
-// findLimit is how long Find waits for rows that are behind.
+// findLimit is how long Find waits for rows that are behind, as long as a read waits for a position.
 const findLimit = 2 * time.Second
 
 func behind(err error) error {
