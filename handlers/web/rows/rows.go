@@ -62,7 +62,7 @@ func (s Source) find(c echo.Context, by func(echo.Context, func(context.Context,
 			return at, err
 		})
 	}
-	// The first read may wait for positions, too. Both waits together take no longer than one of them.
+	// The limit includes the first read, which may have waited for positions itself.
 	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
 	defer cancel()
 	if err := read(); err != nil || found || at >= known {
