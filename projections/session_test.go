@@ -69,7 +69,7 @@ func TestCheckSessionLeavesNothing(t *testing.T) {
 	var sessions, locks, transactions int
 	if err := projectiontest.Open(t, at).QueryRow(t.Context(), `SELECT count(*), (SELECT count(*) FROM pg_locks JOIN pg_stat_activity o USING (pid)
 			WHERE locktype = 'advisory' AND o.datname = current_database()), count(*) FILTER (WHERE state LIKE 'idle in transaction%')
-		FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`).Scan(&sessions, &locks, &transactions); err != nil {
+		FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&sessions, &locks, &transactions); err != nil {
 		t.Fatal(err)
 	}
 	if sessions != 2 || locks > 0 || transactions > 0 {

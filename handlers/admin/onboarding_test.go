@@ -256,6 +256,20 @@ func TestActionWithoutHint(t *testing.T) {
 	want(t, (<-done).Want(200), "status", "blocked")
 }
 
+// TestACaseThatTheFoldHasNotComeTo is not answered with 404: the rows have it.
+func TestACaseThatTheFoldHasNotComeTo(t *testing.T) {
+	d := newDesk(t)
+	entitlement := d.make("/entitlements", `{"name":"retail","owner_type":"person","approval":"manual"}`)
+	release := d.Onboarding.HoldFold()
+	one := base + "/entitlement_triggers/" + d.trigger(d.owner("alpha", owner.PersonType, 1), "alpha", entitlement)
+	if err := d.OwnerRows.Wait(t.Context(), d.Onboarding.Tip().Sequence); err != nil {
+		t.Fatal(err)
+	}
+	d.Send("auditor", "GET", one, "", operation.HeaderMinLogPosition, "").Code(503, "SOURCE_UNAVAILABLE")
+	release()
+	d.Send("auditor", "GET", one, "").Want(200)
+}
+
 // sealedOnly wants texts to stand nowhere in the log.
 func (d *desk) sealedOnly(texts ...string) {
 	d.T.Helper()

@@ -44,7 +44,7 @@ func (h *Handler) listPending(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := h.showPending(c.Request().Context(), t.Ref, open, scalar.ID{})
+	out, err := h.showPending(c.Request().Context(), t.Ref, open)
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,10 @@ func (h *Handler) pendingOf(c echo.Context, of owner.Ref) (open []view.PendingRe
 	return open, err
 }
 
-// showPending converts open requirements to their JSON form: all, or unless the ID is zero, those of one trigger.
-func (h *Handler) showPending(ctx context.Context, of owner.Ref, open []view.PendingRequirement, trigger scalar.ID) ([]pending, error) {
+// showPending converts open requirements to their JSON form.
+func (h *Handler) showPending(ctx context.Context, of owner.Ref, open []view.PendingRequirement) ([]pending, error) {
 	out := make([]pending, 0, len(open))
 	for i := range open {
-		if !trigger.IsZero() && open[i].TriggerID != trigger {
-			continue
-		}
 		reason, err := h.pendingReason(ctx, of, &open[i])
 		if err != nil {
 			return nil, err
@@ -140,6 +137,12 @@ func (h *Handler) caseEvents(c echo.Context, trigger scalar.ID) (events []view.T
 		return asOf, err
 	})
 	return events, err
+}
+
+// timelineUntil reads the events of a case up to a sequence, at which the caller has read the trigger. Its snapshot may be later.
+func timelineUntil(ctx context.Context, db projections.DB, trigger scalar.ID, sequence int64) ([]view.TriggerEvent, error) {
+	events, _, err := view.Timeline(ctx, db, trigger)
+	return slices.DeleteFunc(events, func(e view.TriggerEvent) bool { return e.Sequence > sequence }), err
 }
 
 // showCaseEvents converts events of a case to their JSON form.

@@ -16,6 +16,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/receipts"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
+	list "github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
 	"github.com/perpetua-exchange/perpetua/projections"
 	rows "github.com/perpetua-exchange/perpetua/projections/onboarding"
@@ -105,28 +106,28 @@ func (h *Handler) getDelivery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.showDelivery(c, h.rows.Read, v.ID, func(*rows.Delivery) {})
+	return h.showDelivery(c, h.rows.Find, v.ID, func(*rows.Delivery) {})
 }
 
-// rowReader is one of the methods of rows.Source that read rows.
-type rowReader func(c echo.Context, query func(context.Context, projections.DB) (asOf int64, err error)) error
+// rowFinder is one of the methods of rows.Source that find an object.
+type rowFinder func(c echo.Context, fold record.Follower, query list.Query) error
 
 // showDelivery responds with a delivery after applying change to the row.
-func (h *Handler) showDelivery(c echo.Context, read rowReader, id scalar.ID, change func(*rows.Delivery)) error {
+func (h *Handler) showDelivery(c echo.Context, find rowFinder, id scalar.ID, change func(*rows.Delivery)) error {
 	var out []wire.Delivery
-	err := read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+	err := find(c, h.cfg.Onboarding, func(ctx context.Context, db projections.DB) (bool, int64, error) {
 		found, known, asOf, err := rows.OneDelivery(ctx, db, viewer(c), id)
 		if err != nil || !known {
-			return asOf, err
+			return false, asOf, err
 		}
 		change(&found)
 		out, err = h.receipts().Show(ctx, db, []rows.Delivery{found}, h.hidden(c))
-		return asOf, err
+		return true, asOf, err
 	})
 	switch {
 	case err != nil:
 		return err
-	case len(out) == 0: // the rows lag
+	case len(out) == 0:
 		return deliveryNotFound()
 	}
 	return c.JSON(http.StatusOK, out[0])

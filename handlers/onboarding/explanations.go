@@ -39,7 +39,7 @@ type explainedTrigger struct {
 	Now   wire.EntitlementTrigger `json:"now"`
 }
 
-// caseRows are the rows about a trigger in one snapshot.
+// caseRows are the rows about a trigger as of one record.
 type caseRows struct {
 	trigger  view.Trigger
 	events   []view.TriggerEvent
@@ -103,35 +103,35 @@ func (h *Handler) explainTrigger(c echo.Context) error {
 // caseRows reads the rows about the trigger in the route. wanted is the sequence of the record to explain, or nil for the one
 // that last changed the trigger.
 func (h *Handler) caseRows(c echo.Context, t *target, wanted *int64) (out caseRows, err error) {
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-		var found bool
-		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"]); err != nil {
-			return asOf, err
+	found := false
+	err = h.rows.Find(c, h.cfg.Onboarding, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
+		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), t.Ref, t.ids["trigger_id"]); err != nil || !found {
+			return false, asOf, err
 		}
-		if !found {
-			return asOf, triggerNotFound()
-		}
-		if out.events, asOf, err = view.Timeline(ctx, db, out.trigger.ID); err != nil {
-			return asOf, err
+		if out.events, err = timelineUntil(ctx, db, out.trigger.ID, asOf); err != nil {
+			return true, asOf, err
 		}
 		out.sequence = out.trigger.Sequence
 		if wanted != nil {
 			out.sequence = *wanted
 		}
 		if out.sequence > asOf {
-			return asOf, h.explained().Failed(&past.AfterError{Tip: record.Position{Sequence: asOf}})
+			return true, asOf, h.explained().Failed(&past.AfterError{Tip: record.Position{Sequence: asOf}})
 		}
 		if from, to := out.of(out.sequence); from == to {
-			return asOf, unknownRecord()
+			return true, asOf, unknownRecord()
 		}
 		definition, _, _, err := view.OneEntitlement(ctx, db, out.trigger.EntitlementID)
 		if err != nil {
-			return asOf, err
+			return true, asOf, err
 		}
 		out.defined = definition.Sequence
 		out.evidence, _, err = view.EvidenceOf(ctx, db, t.Ref, out.questionnaires(), out.sequence)
-		return asOf, err
+		return true, asOf, err
 	})
+	if err == nil && !found {
+		err = triggerNotFound()
+	}
 	return out, err
 }
 

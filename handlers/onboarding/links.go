@@ -23,6 +23,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/wire"
+	"github.com/perpetua-exchange/perpetua/projections"
 	view "github.com/perpetua-exchange/perpetua/projections/onboarding"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/files"
@@ -155,11 +156,13 @@ func guard(head http.Header) {
 
 // linked returns the document of a link, its tenant and its decrypted file name.
 func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, name string, err error) {
-	ctx := c.Request().Context()
-	h.await(c, h.cfg.Onboarding, l.at)
+	waited := h.awaitFold(c, l.at)
 	err = rest.View(c, journalName, h.cfg.Onboarding, func(s *domain.State, _ int64) error {
 		found, known := s.Document(l.document)
-		if !known {
+		switch {
+		case !known && waited != nil:
+			return waited
+		case !known:
 			return documentNotFound()
 		}
 		o, known := s.Owner(found.Ref)
@@ -172,15 +175,13 @@ func (h *Handler) linked(c echo.Context, l link) (d *domain.Document, tenant, na
 	if err != nil {
 		return nil, "", "", err
 	}
-	h.await(c, h.rows, l.at)
-	row, found, _, err := view.OneDocument(ctx, h.rows.DB, view.Operator, d.Ref, d.ID)
-	switch {
-	case err != nil:
-		return nil, "", "", problem.SourceFailed(err)
-	case !found:
-		return nil, "", "", documentNotFound()
+	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
+		return view.OneDocument(ctx, db, view.Operator, d.Ref, d.ID)
+	}, documentNotFound)
+	if err != nil {
+		return nil, "", "", err
 	}
-	err = h.open(ctx, d.Ref, seal.DocumentName(d.Ref, d.ID), row.Name, &name)
+	err = h.open(c.Request().Context(), d.Ref, seal.DocumentName(d.Ref, d.ID), row.Name, &name)
 	return d, tenant, name, err
 }
 

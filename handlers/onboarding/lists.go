@@ -8,20 +8,25 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
-	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
 )
 
-// patience is how long a read waits for rows of an object that the fold already contains.
+// patience is how long a read waits for the fold to apply a record that a link or the rows name.
 const patience = 2 * time.Second
 
-// await waits until the source has reached a sequence, or until patience is over.
-func (*Handler) await(c echo.Context, source operation.Waiter, sequence int64) {
+// awaitFold waits until this node's fold has reached a sequence. If that takes too long, the error is SOURCE_UNAVAILABLE.
+func (h *Handler) awaitFold(c echo.Context, sequence int64) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), patience)
 	defer cancel()
-	_ = source.Wait(ctx, sequence)
+	if err := h.cfg.Onboarding.Wait(ctx, sequence); err != nil {
+		if gone := c.Request().Context().Err(); gone != nil {
+			return gone
+		}
+		return problem.SourceFailed(err)
+	}
+	return nil
 }
 
 // A pageOf reads a numbered page of a list and the total number of rows.
@@ -79,9 +84,9 @@ type rowOf[Row any] func(ctx context.Context, db projections.DB) (row Row, found
 // one reads a row. If there is none, it returns the error of missing.
 func one[Row any](c echo.Context, h *Handler, read rowOf[Row], missing func() error) (row Row, err error) {
 	found := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+	err = h.rows.Find(c, h.cfg.Onboarding, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
 		row, found, asOf, err = read(ctx, db)
-		return asOf, err
+		return found, asOf, err
 	})
 	if err == nil && !found {
 		err = missing()

@@ -173,11 +173,16 @@ func (h *Handler) getCase(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if !h.seesCase(c, &found.trigger) {
+	sees, err := h.seesCase(c, &found.trigger)
+	switch {
+	case err != nil:
+		return err
+	case !sees:
 		return triggerNotFound()
 	}
 	out := wholeCase{operatedCase: showCase(&found.trigger)}
-	if out.Requirements, err = h.showPending(c.Request().Context(), found.trigger.Ref, found.open, id); err != nil {
+	open := view.PendingOf(found.trigger, found.events)
+	if out.Requirements, err = h.showPending(c.Request().Context(), found.trigger.Ref, open); err != nil {
 		return err
 	}
 	if out.Timeline, err = h.showCaseEvents(c, found.events); err != nil {
@@ -187,23 +192,32 @@ func (h *Handler) getCase(c echo.Context) error {
 }
 
 // seesCase reports whether the caller may see the owner of a trigger.
-func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool) {
-	h.await(c, h.cfg.Onboarding, t.Sequence) // the rows may be ahead of the fold
+func (h *Handler) seesCase(c echo.Context, t *view.Trigger) (sees bool, err error) {
+	waited := h.awaitFold(c, t.Sequence) // the rows may be ahead of the fold
+	known := false
 	h.cfg.Onboarding.View(func(s decide.State, _ record.Position) {
-		o, known := s.(*domain.State).Owner(t.Ref)
+		var o *domain.Owner
+		o, known = s.(*domain.State).Owner(t.Ref)
 		sees = known && visibleThen(rest.PrincipalOf(c), o)
 	})
-	return sees
+	if !known {
+		return false, waited
+	}
+	return sees, nil
 }
 
 // caseNow reads a trigger of any tenant.
 func (h *Handler) caseNow(c echo.Context, id scalar.ID) (out pastCase, err error) {
-	if out.trigger, err = h.trigger(c, &target{ids: map[string]scalar.ID{"trigger_id": id}}); err != nil {
-		return out, err
+	found := false
+	err = h.rows.Find(c, h.cfg.Onboarding, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
+		if out.trigger, found, asOf, err = view.OneTrigger(ctx, db, viewer(c), owner.Ref{}, id); err != nil || !found {
+			return false, asOf, err
+		}
+		out.events, err = timelineUntil(ctx, db, id, asOf)
+		return true, asOf, err
+	})
+	if err == nil && !found {
+		err = triggerNotFound()
 	}
-	if out.open, err = h.pendingOf(c, out.trigger.Ref); err != nil {
-		return out, err
-	}
-	out.events, err = h.caseEvents(c, id)
 	return out, err
 }

@@ -49,5 +49,5 @@ func (h *Handler) getAnyDelivery(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.showDelivery(c, h.rows.Read, id, func(*view.Delivery) {})
+	return h.showDelivery(c, h.rows.Find, id, func(*view.Delivery) {})
 }

@@ -43,14 +43,18 @@ func (h *Handler) changeDocument(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	// A document's name never changes, so any version of the row has it.
-	row, err := one(c, h, func(ctx context.Context, db projections.DB) (view.Document, bool, int64, error) {
-		return view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
-	}, func() error { // the rows have not reached the document, although the read has waited
-		return problem.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
+	var row view.Document
+	found := false
+	err = h.rows.ReadDecided(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+		// A document's name never changes, so any version of the row has it.
+		row, found, asOf, err = view.OneDocument(ctx, db, view.Operator, t.Ref, e.ID)
+		return asOf, err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case !found: // the rows have not reached the document, although the read has waited
+		return problem.Unavailable("SOURCE_UNAVAILABLE", "The change is made; the document can't be shown yet.", time.Second)
 	}
 	shown, err := h.showDocument(c.Request().Context(), &e.Document, row.Name)
 	if err != nil {

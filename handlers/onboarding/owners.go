@@ -282,18 +282,10 @@ func (h *Handler) change(c echo.Context, t *target, body *input.Form, row *view.
 
 // ownerRow reads the row of an existing owner. The rows may lag behind the fold that found the owner.
 func (h *Handler) ownerRow(c echo.Context, t *target) (row view.Owner, err error) {
-	found := false
-	read := func() error {
-		return h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
-			row, found, asOf, err = view.OneOwner(ctx, db, view.Operator, t.Ref)
-			return asOf, err
-		})
-	}
-	if err = read(); err == nil && !found {
-		h.await(c, h.rows, t.asOf)
-		err = read()
-	}
-	if err == nil && (!found || row.Fields == nil) {
+	row, err = one(c, h, func(ctx context.Context, db projections.DB) (view.Owner, bool, int64, error) {
+		return view.OneOwner(ctx, db, view.Operator, t.Ref)
+	}, func() error { return notFound(t.Type) })
+	if err == nil && row.Fields == nil {
 		err = notFound(t.Type)
 	}
 	return row, err

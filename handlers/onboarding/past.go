@@ -182,10 +182,9 @@ func (h *Handler) pendingAsOf(c echo.Context, q *asof.Question, t *target) (open
 	return open, err
 }
 
-// pastCase is a trigger with its open requirements and its timeline, as of one record.
+// pastCase is a trigger with its timeline, as of one record.
 type pastCase struct {
 	trigger view.Trigger
-	open    []view.PendingRequirement
 	events  []view.TriggerEvent
 }
 
@@ -214,9 +213,6 @@ func (h *Handler) caseAsOf(c echo.Context, q *asof.Question, t *target, id scala
 			return asof.Unknown(triggerNotFound())
 		case born > sequence:
 			return asof.NotYet("The entitlement trigger was not created yet.")
-		}
-		if out.open, _, err = view.PendingAsOf(ctx, db, out.trigger.Ref, sequence); err != nil {
-			return err
 		}
 		out.events, err = view.TimelineAsOf(ctx, db, id, sequence)
 		return err

@@ -1,7 +1,6 @@
 package onboarding_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -14,7 +13,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
-	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
 // past asks as of something.
@@ -256,20 +254,10 @@ func TestAsOfOfAnErasedOwner(t *testing.T) {
 
 // TestObjectsThatTheRowsLack are not called unknown as of an earlier record until the rows have them.
 func TestObjectsThatTheRowsLack(t *testing.T) {
-	pool := projectiontest.Database(t)
-	l := (&house{t, tradingtest.On(t, pool, pool)}).anybody("late")
+	l := newHouse(t).anybody("late")
 	definition := l.entitlement(owner.PersonType, `,"approval":"manual"`, l.questionnaire)
 	l.Onboarding.Drain()
-	held, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := func() error { return held.Rollback(context.WithoutCancel(t.Context())) }
-	defer func() { _ = release() }()
-	// Readers pass this lock.
-	if _, err := held.Exec(t.Context(), "LOCK TABLE documents IN EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	release := l.HoldRows()
 	before := l.Onboarding.Tip().String()
 	document := l.path + "/documents/" + l.send("broker-a", l.path, "b.pdf", formattest.PDF()).Want(201).Text("id")
 	trigger := l.path + "/entitlement_triggers/" + l.make("broker-a", l.path+"/entitlement_triggers", `{"entitlement_id":"`+definition+`"}`)
@@ -277,9 +265,7 @@ func TestObjectsThatTheRowsLack(t *testing.T) {
 	for _, path := range late {
 		l.past("broker-a", path, before).Want(503)
 	}
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	for _, path := range late {
 		if r := l.past("broker-a", path, before).Want(404); r.Text("detail") != "NOT_YET" {
 			t.Errorf("%s: %s", path, r.Body)

@@ -169,7 +169,7 @@ func (h *Handler) replayAnyDelivery(c echo.Context) error {
 // showReplayed responds with the delivery as the record left it, so that a repeated request gets the first response. It
 // ignores X-Min-Log-Position: the replay has taken effect, and 412 would say otherwise.
 func (h *Handler) showReplayed(c echo.Context, e *domain.DeliveryReplayed) error {
-	return h.showDelivery(c, h.rows.ReadDecided, e.ID, func(d *rows.Delivery) {
+	return h.showDelivery(c, h.rows.FindDecided, e.ID, func(d *rows.Delivery) {
 		d.Status, d.NextAttempt, d.Attempts = webhook.Pending, 0, e.Attempts
 	})
 }

@@ -3,6 +3,7 @@ package trading
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -67,6 +68,8 @@ func (h *Handler) explainOrder(c echo.Context) error {
 		}
 		after := projections.Key{Sequence: placed.Rows[0].Key.Sequence + 1, Ordinal: -1}
 		later, err = trades.Page(ctx, db, trades.Filter{Scope: scope, OrderCode: code}, projections.Page{Size: maxLaterTrades, After: &after})
+		// The trades may be of a later snapshot than the order.
+		later.Rows = slices.DeleteFunc(later.Rows, func(r projections.Row[trades.Trade]) bool { return r.Key.Sequence > placed.AsOf })
 		return true, placed.AsOf, err
 	})
 	switch {

@@ -1,14 +1,12 @@
 package trading_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/arithmetic"
 	"github.com/perpetua-exchange/perpetua/handlers/trading/tradingtest"
-	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
 
 // explanation is what the tests read of an explanation.
@@ -111,19 +109,8 @@ func TestExplanations(t *testing.T) {
 // TestAnOrderThatTheRowsLack holds the rows back. Until they have the order, no explanation and no answer as of an earlier record says
 // that it does not exist.
 func TestAnOrderThatTheRowsLack(t *testing.T) {
-	pool := projectiontest.Database(t)
-	v := fundedOn(t, tradingtest.On(t, pool, pool))
-	held, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	release := func() error { return held.Rollback(context.WithoutCancel(t.Context())) }
-	// After a failure, the runner must end too.
-	defer func() { _ = release() }()
-	// Readers pass this lock.
-	if _, err := held.Exec(t.Context(), "LOCK TABLE orders IN EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
+	v := funded(t)
+	release := v.HoldRows()
 	before := v.Trading.Tip().String()
 	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "0.1", "60000")).Want(201).Text("code")
 	asOf := a1 + "/orders/" + code
@@ -134,10 +121,38 @@ func TestAnOrderThatTheRowsLack(t *testing.T) {
 	}
 	unknown := a1 + "/orders/00000000-0000-8000-8000-000000000000/explain"
 	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE")
-	if err := release(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	explained(t, v.Send("broker-a", "GET", path, ""), "order")
 	v.Send("broker-a", "GET", unknown, "", atOnce()...).Code(404, "UNKNOWN_ORDER")
 	past(v, "broker-a", asOf, before).Code(404, "NOT_YET")
+}
+
+// TestAnExplainedOrderIsAsOfOneRecord has the order traded while its explanation is read: both the order and its trades are as of the
+// position of the answer.
+func TestAnExplainedOrderIsAsOfOneRecord(t *testing.T) {
+	v := funded(t)
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "65000")).Want(201).Text("code")
+	fill := func() {
+		v.Send("broker-b", "POST", b1+"/orders", entry("sell", "0.1", "65000")).Want(201)
+		v.Send("broker-b", "GET", b1+"/orders", "").Want(200) // the rows have it
+	}
+	fill()
+	tip, reads := v.Trading.Tip().Sequence, 0
+	v.BeforeRead(func() {
+		if reads++; reads == 2 { // of the order's trades
+			fill()
+		}
+	})
+	r := v.Send("broker-a", "GET", a1+"/orders/"+code+"/explain", "").Want(200)
+	var x struct {
+		Now struct {
+			Filled string `json:"filled_amount"`
+		} `json:"now"`
+		Later []struct {
+			Amount string `json:"amount"`
+		} `json:"later"`
+	}
+	if r.JSON(&x); reads < 3 || len(x.Later) != 1 || x.Now.Filled != x.Later[0].Amount || asOf(t, r) != tip {
+		t.Errorf("after %d reads, as of %d and not %d: %+v", reads, asOf(t, r), tip, x)
+	}
 }

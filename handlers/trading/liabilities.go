@@ -71,12 +71,12 @@ func (h *Handler) getLiabilities(c echo.Context) error {
 // statement reads the statement about a position, or the newest one for 0.
 func (h *Handler) statement(c echo.Context, position int64) (s form.Recorded, err error) {
 	known := false
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (int64, error) {
+	err = h.rows.Find(c, h.venue, func(ctx context.Context, db projections.DB) (bool, int64, error) {
 		found, err := rowsOf.About(ctx, db, position)
 		if known = len(found.Rows) > 0; known {
 			s = found.Rows[0].Value
 		}
-		return found.AsOf, err
+		return known, found.AsOf, err
 	})
 	if err == nil && !known {
 		err = unknownStatement()

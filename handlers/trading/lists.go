@@ -99,9 +99,9 @@ func (h *Handler) showOrder(c echo.Context, named oneOrder, wrong error) error {
 	}
 	var o orders.Order
 	var found bool
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+	err = h.rows.Find(c, h.venue, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
 		o, found, asOf, err = named.find(ctx, db, orders.Scope{CustomerCode: of.customer})
-		return asOf, err
+		return found, asOf, err
 	})
 	switch {
 	case err != nil:

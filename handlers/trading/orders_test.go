@@ -306,6 +306,27 @@ func TestOrderOfWhichTheRowsDoNotTell(t *testing.T) {
 	change(503, "SOURCE_UNAVAILABLE") // there are no rows
 }
 
+// TestAnOrderThatHasNoRowYet: an order that the engine has accepted is not answered with 404 while the rows are behind.
+func TestAnOrderThatHasNoRowYet(t *testing.T) {
+	v := funded(t)
+	releaseRows := v.HoldRows()
+	code := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64000", `"reference_id":"r"`)).Want(201).Text("code")
+	paths := []string{a1 + "/orders/" + code, a1 + "/orders/by-reference/r", a1 + "/orders/" + code + "/receipt"}
+	for _, path := range paths {
+		v.Send("client-a", "GET", path, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE")
+	}
+	// A node whose fold is behind, too, knows that it has answered the user with a later record.
+	releaseFold := v.Trading.HoldFold()
+	later := v.Send("broker-a", "POST", a1+"/orders", entry("buy", "1", "64001")).Want(201).Text("code")
+	v.Send("broker-a", "GET", a1+"/orders/"+later, "", atOnce()...).Code(503, "SOURCE_UNAVAILABLE")
+	releaseFold()
+	releaseRows()
+	for _, path := range append(paths, a1+"/orders/"+later) {
+		v.Send("client-a", "GET", path, "").Want(200)
+	}
+	v.Send("client-a", "GET", a1+"/orders/by-reference/none", "").Code(404, "UNKNOWN_ORDER")
+}
+
 // TestCancelByReference: the live order with the client's own name is canceled, also one whose name is its code; a final
 // one is 409, however long ago it became so, and an unknown name 404.
 func TestCancelByReference(t *testing.T) {

@@ -48,11 +48,11 @@ const sequenceParam = "sequence"
 // lastChange returns the sequence of the record that last changed an order of the customer in the route.
 func (h *Handler) lastChange(c echo.Context, code scalar.ID) (sequence int64, err error) {
 	var found bool
-	err = h.rows.Read(c, func(ctx context.Context, db projections.DB) (asOf int64, err error) {
+	err = h.rows.Find(c, h.venue, func(ctx context.Context, db projections.DB) (_ bool, asOf int64, err error) {
 		var o orders.Order
 		o, found, asOf, err = orders.ByCode(ctx, db, orders.Scope{CustomerCode: rest.Param(c, customerCode)}, code)
 		sequence = o.Sequence
-		return asOf, err
+		return found, asOf, err
 	})
 	if err == nil && !found {
 		err = unknownOrder()

@@ -39,6 +39,15 @@ func PendingRequirements(ctx context.Context, db projections.DB, v Viewer, ref o
 	return pendingOf(open, requested), asOf, err
 }
 
+// PendingOf returns the open requirements of one trigger, oldest first. events is the timeline of the trigger, which has the reasons
+// of the requests for information.
+func PendingOf(t Trigger, events []TriggerEvent) []PendingRequirement {
+	if !slices.Contains(OpenCases(), t.Status) {
+		return nil
+	}
+	return pendingOf([]Trigger{t}, events)
+}
+
 // isOpen is the condition of open triggers.
 const isOpen = "status IN ('pending', 'ongoing', 'blocked')"
 

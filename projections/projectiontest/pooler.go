@@ -73,11 +73,13 @@ func (p *Pooler) serve(ctx context.Context, client net.Conn) {
 		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
 	}
 	b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+	if p.Shares {
+		p.release(server) // before the client goes on, and so does its second connection
+	}
 	if b.Flush() != nil {
 		return
 	}
 	if p.Shares {
-		p.release(server)
 		p.share(client)
 		return
 	}
@@ -101,6 +103,10 @@ func (p *Pooler) connect(ctx context.Context, parameters map[string]string) (*pg
 	}
 	conn, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
+		return nil, err
+	}
+	// After a slow write, pgconn reads in the background. It would take the answer to the first query of a client.
+	if err := conn.SyncConn(ctx); err != nil {
 		return nil, err
 	}
 	return conn.Hijack()
@@ -127,16 +133,18 @@ func (p *Pooler) share(client net.Conn) {
 		if _, err := server.Conn.Write(query); err != nil {
 			break
 		}
+		session := server
 		for answer := []byte{0}; answer[0] != 'Z'; {
-			if answer, err = readMessage(server.Conn); err != nil {
+			if answer, err = readMessage(session.Conn); err != nil {
 				return
 			}
-			if _, err := client.Write(answer); err != nil {
-				return
-			}
+			// The client sends its next query, on any connection, when it has the answer. The session must be free by then.
 			if answer[0] == 'Z' && answer[5] == 'I' && !pinned {
 				p.release(server)
 				server = nil
+			}
+			if _, err := client.Write(answer); err != nil {
+				return
 			}
 		}
 	}

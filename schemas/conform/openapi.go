@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/goccy/go-yaml"
 )
 
 // OpenAPI is a description of a REST interface, version 3.1.
@@ -179,6 +181,12 @@ func (o *OpenAPI) body(where, contentType string, body []byte) error {
 	}
 	at := where + "/content/" + Escape(media) + "/schema"
 	if strings.HasSuffix(media, "json") {
+		return o.Validate(at, body)
+	}
+	if strings.HasSuffix(media, "yaml") {
+		if body, err = yaml.YAMLToJSON(body); err != nil {
+			return err
+		}
 		return o.Validate(at, body)
 	}
 	return o.validate(at, string(body))

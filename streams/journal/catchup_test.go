@@ -80,6 +80,14 @@ func (f *follower) step() {
 	f.seen = append(f.seen, some...)
 }
 
+// join reads until it shares a feed: on a busy machine, its session may break after the first records.
+func (f *follower) join() {
+	f.t.Helper()
+	for f.step(); f.err == nil && f.feed == nil; {
+		f.step()
+	}
+}
+
 // to reads up to a sequence, or to an error.
 func (f *follower) to(sequence int64) {
 	f.t.Helper()
@@ -147,8 +155,8 @@ func TestTailsFarBehindShareOneReaderToTheTip(t *testing.T) {
 	c, values := longLog(t, nil)
 	last := int64(len(values) - 1)
 	a, b := c.follower(t), c.follower(t)
-	a.step()
-	b.step() // of the first there is still everything, since a does not go on
+	a.join()
+	b.join() // of the first there is still everything, since a does not go on
 	if tip, catching := c.sharedFeeds(); a.feed == nil || a.feed != b.feed || catching != a.feed || tip != nil {
 		t.Fatal("they do not share")
 	}
@@ -179,8 +187,8 @@ func TestATailThatDawdlesOnTheWayIsNotWaitedForForEver(t *testing.T) {
 	c, values := longLog(t, nil)
 	last := int64(len(values) - 1)
 	a, slow := c.follower(t), c.follower(t)
-	a.step()
-	slow.step()
+	a.join()
+	slow.join()
 	if slow.feed == nil || slow.feed != a.feed {
 		t.Fatal("they do not share")
 	}
@@ -201,8 +209,8 @@ func TestTailsGoOverToTheFeedAtTheTip(t *testing.T) {
 	first.check(values)
 	c.arrivedAt(t, first.feed)
 	a, b := c.follower(t), c.follower(t)
-	a.step()
-	b.step()
+	a.join()
+	b.join()
 	if a.feed == nil || a.feed == first.feed || a.feed != b.feed {
 		t.Fatal("they do not share on their way")
 	}
@@ -241,8 +249,8 @@ func TestEveryTailOnTheWayHearsWhatIsWrong(t *testing.T) {
 		values[at] = value
 	})
 	a, b := c.follower(t), c.follower(t)
-	a.step()
-	b.step()
+	a.join()
+	b.join()
 	together(int64(len(values)), a, b)
 	for _, f := range []*follower{a, b} {
 		var broken *record.BrokenRecordError
@@ -256,7 +264,7 @@ func TestEveryTailOnTheWayHearsWhatIsWrong(t *testing.T) {
 func TestTheLastTailEndsAFeedThatWaitsForIt(t *testing.T) {
 	c, values := longLog(t, nil)
 	a := c.follower(t)
-	a.step()
+	a.join()
 	if a.feed == nil {
 		t.Fatal("it does not read ahead")
 	}
@@ -266,4 +274,27 @@ func TestTheLastTailEndsAFeedThatWaitsForIt(t *testing.T) {
 	}
 	a.to(int64(len(values) - 1))
 	a.check(values)
+}
+
+// TestASlowSessionIsWaitedForAtLast: a reader that gets no record in time opens another session. If it never waited for longer, a
+// busy machine would keep it from its position for ever.
+func TestASlowSessionIsWaitedForAtLast(t *testing.T) {
+	c, values := longLog(t, nil)
+	first := NewReader(c, recordtest.Rules{}, 0, record.Before)
+	defer first.Close()
+	entries, err := first.Poll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(c, recordtest.Rules{}, 0, entries[0].Position)
+	defer r.Close()
+	r.within = time.Millisecond // less than it takes to connect
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if entries, err = r.Poll(ctx); err != nil {
+		t.Fatalf("after %d sessions: %v", r.slow, err)
+	}
+	if string(entries[0].Value) != string(values[1]) || r.slow != 0 {
+		t.Errorf("record %v after %d sessions", entries[0].Position, r.slow)
+	}
 }

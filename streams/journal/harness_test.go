@@ -321,7 +321,7 @@ func (r *rig) clientWith(clock journal.Clock, logger *slog.Logger, options ...kg
 func (r *rig) topic() string { return r.prefix + "trading" }
 
 func (r *rig) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	r.t.Cleanup(cancel)
 	return ctx
 }

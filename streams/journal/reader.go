@@ -42,16 +42,18 @@ type Reader struct {
 	session   *session
 	verifying bool // the next record must be the one at the position
 	polled    time.Time
-	verified  bool      // the position was verified within the current run of skipped records
-	attempts  int       // since the last success
-	retryAt   time.Time // the brokers are not asked before
-	based     bool      // the position's record is gone, and the next one is that of the base
-	need      int64     // the first record that the caller needs, if the reader may start at the base; else 0
-	passing   *span     // a base that the reader has not passed yet; nil for none
-	hinted    bool      // no record after the position has shown that its offset is that of its first copy
-	moved     bool      // the position's record is not at the hinted offset, or that holds a later copy of it
-	finding   *finding  // the attempt to find the position, in progress
-	lookup    *lookup   // the search of earlier attempts that were not conclusive
+	verified  bool          // the position was verified within the current run of skipped records
+	attempts  int           // since the last success
+	within    time.Duration // verifyWithin, except in tests
+	slow      int           // number of sessions in succession that did not get the record at the position in time
+	retryAt   time.Time     // the brokers are not asked before
+	based     bool          // the position's record is gone, and the next one is that of the base
+	need      int64         // the first record that the caller needs, if the reader may start at the base; else 0
+	passing   *span         // a base that the reader has not passed yet; nil for none
+	hinted    bool          // no record after the position has shown that its offset is that of its first copy
+	moved     bool          // the position's record is not at the hinted offset, or that holds a later copy of it
+	finding   *finding      // the attempt to find the position, in progress
+	lookup    *lookup       // the search of earlier attempts that were not conclusive
 	err       error
 	audit     bool
 	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
@@ -62,7 +64,7 @@ type Reader struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		hinted: !from.IsBefore(), until: record.Before.Sequence, audit: client.cfg.Audit}
+		hinted: !from.IsBefore(), within: verifyWithin, until: record.Before.Sequence, audit: client.cfg.Audit}
 	client.cfg.Metrics.beginReader(rules.Journal())
 	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
@@ -168,6 +170,7 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 		return false, ctx.Err()
 	}
 	if r.verifying && fetches.NumRecords() == 0 && errors.Is(fetches.Err0(), context.DeadlineExceeded) {
+		r.slow++
 		r.notHere() // and no record after it
 		return false, nil
 	}
@@ -199,13 +202,23 @@ func (r *Reader) fetch(ctx context.Context) (ok bool, err error) {
 	return true, nil
 }
 
-// verifyWithin is how long the reader waits for the record at its position.
-const verifyWithin = 5 * time.Second
+// verifyWithin is how long the reader waits for the record at its position. On a busy machine it may take longer to connect and to
+// fetch. So from the third attempt on, the reader waits twice as long each time, up to verifyAtMost. The first two are short, because
+// a broker that does not answer is replaced within seconds.
+const (
+	verifyWithin = 5 * time.Second
+	verifyAtMost = 80 * time.Second
+)
+
+// patience returns how long to wait for the record at the position.
+func (r *Reader) patience() time.Duration {
+	return min(r.within<<min(max(r.slow-1, 0), 20), verifyAtMost)
+}
 
 // poll waits for records. The wait for the first record of a session is limited, because that record should exist.
 func (r *Reader) poll(ctx context.Context) kgo.Fetches {
 	if r.verifying {
-		limited, cancel := context.WithDeadline(ctx, r.session.opened.Add(verifyWithin))
+		limited, cancel := context.WithDeadline(ctx, r.session.opened.Add(r.patience()))
 		defer cancel()
 		ctx = limited
 	}
@@ -330,7 +343,7 @@ func (r *Reader) verify() {
 	if !r.based {
 		r.backlog.first()
 	}
-	r.verifying, r.attempts, r.found = false, 0, at.Offset
+	r.verifying, r.attempts, r.slow, r.found = false, 0, 0, at.Offset
 }
 
 // notHere ends a session that does not begin with the record at the position. The pause is for brokers that contradict each

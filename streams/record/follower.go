@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"sync"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 )
@@ -34,8 +33,11 @@ type Follower interface {
 }
 
 // AtOnce returns a closed channel. It is CaughtUp of a Follower that has the whole log from the start.
-var AtOnce = sync.OnceValue(func() <-chan struct{} {
+func AtOnce() <-chan struct{} { return closed }
+
+// closed is made at the start of the program: a channel that is first needed in a test with synctest is of no use outside of it.
+var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
-})
+}()

@@ -15,11 +15,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	gocloud "gocloud.dev/blob"
 
@@ -69,6 +71,9 @@ type Venue struct {
 	Owners     *seal.Owners
 	Box        *seal.Box           // encrypts data that belongs to no owner
 	OwnerRows  *projections.Runner // of the onboarding journal
+	rows       map[string]*projections.Runner
+	held       atomic.Int32 // number of locks that hold the rows
+	beforeRead atomic.Pointer[func()]
 	Server     *rest.Server
 	routes     []rest.Route
 	openapi    *conform.OpenAPI
@@ -104,6 +109,7 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	runner := v.project(projections.Config{Pool: write, Log: v.Trading.log, Journal: "trading"}.Runner(readmodels.Trading()...))
 	people := v.project(projections.Config{Pool: write, Log: v.Identity.log, Journal: "identity"}.Runner(readmodels.Identity()...))
 	v.OwnerRows = v.project(projections.Config{Pool: write, Log: v.Onboarding.log, Journal: "onboarding"}.Runner(readmodels.Onboarding()...))
+	v.rows = map[string]*projections.Runner{"trading": runner, "identity": people, "onboarding": v.OwnerRows}
 	v.openStores()
 	v.Receipts = map[string]*Receipts{"trading": newReceipts(t, v.Trading), "onboarding": newReceipts(t, v.Onboarding)}
 
@@ -116,9 +122,9 @@ func On(t testing.TB, read, write *pgxpool.Pool) *Venue {
 	}
 	v.states = asof.NewStates(pasts{v})
 	auth := rest.NewAuth(access.NewTokens(login.NewDirectory(v.Identity), login.DefaultIssuer, v.wall))
-	peopleRows := rows.Source{Journal: "identity", DB: read, Waiter: people}
-	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: read, Waiter: runner}, peopleRows)
-	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: read, Waiter: v.OwnerRows})
+	peopleRows := rows.Source{Journal: "identity", DB: observed{read, v}, Waiter: people}
+	interfaces := v.trading(auth, rows.Source{Journal: "trading", DB: observed{read, v}, Waiter: runner}, peopleRows)
+	clients := v.clients(auth, rows.Source{Journal: "onboarding", DB: observed{read, v}, Waiter: v.OwnerRows})
 	reads := slices.Concat(clients.Operated(admin.Base), interfaces.Operated(admin.Base))
 	operator := v.operator(auth, reads, interfaces.AsOf(), clients.AsOf(), peopleRows, admin.Reader{Name: "projections", Journal: "trading", Position: runner.Position, Err: runner.Err})
 	keys := apikeys.New(apikeys.Config{Auth: auth, Journals: v, Identity: v.Identity, Venue: v.Trading})
@@ -255,15 +261,36 @@ func (v *Venue) HoldRows() (release func()) {
 	v.t.Helper()
 	tx, err := v.pool.Begin(context.Background())
 	if err == nil {
-		// The runners' first statement waits for this lock.
-		_, err = tx.Exec(context.Background(), "LOCK TABLE checkpoints IN EXCLUSIVE MODE")
+		// The runners' first statement waits for this lock. Otherwise Postgres ends the transaction after a minute.
+		_, err = tx.Exec(context.Background(), "SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE checkpoints IN EXCLUSIVE MODE")
 	}
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) })
+	v.held.Add(1)
+	release = sync.OnceFunc(func() {
+		_ = tx.Rollback(context.Background())
+		v.held.Add(-1)
+	})
 	v.t.Cleanup(release)
 	return release
+}
+
+// BeforeRead calls f before each batch of queries in which the interfaces read rows.
+func (v *Venue) BeforeRead(f func()) { v.beforeRead.Store(&f) }
+
+// observed is the database that the interfaces read.
+type observed struct {
+	projections.DB
+	venue *Venue
+}
+
+// SendBatch implements projections.DB.
+func (o observed) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if f := o.venue.beforeRead.Load(); f != nil {
+		(*f)()
+	}
+	return o.DB.SendBatch(ctx, b)
 }
 
 // Routes lists the routes of all interfaces.
@@ -417,7 +444,11 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		r.Header.Set("Authorization", "Bearer "+v.Token(user))
 	}
 	if method == http.MethodGet {
-		r.Header.Set(operation.HeaderMinLogPosition, v.tipFor(path).String())
+		tip := v.tipFor(path)
+		r.Header.Set(operation.HeaderMinLogPosition, tip.String())
+		if !slices.Contains(headers, operation.HeaderMinLogPosition) {
+			v.awaitRows(tip)
+		}
 	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
@@ -434,6 +465,16 @@ func (v *Venue) Send(user, method, path, body string, headers ...string) *Reply 
 		}
 	}
 	return &Reply{t: v.t, what: what, Status: w.Code, Header: w.Header(), Body: w.Body.String()}
+}
+
+// awaitRows waits for rows that are not held. On a busy machine they may be further behind than a read waits.
+func (v *Venue) awaitRows(p record.LogPosition) {
+	if v.held.Load() > 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.t.Context(), time.Minute)
+	defer cancel()
+	_ = v.rows[p.Journal].Wait(ctx, p.Sequence) // an error of the rows is reported by the read
 }
 
 // tipFor returns the tip of the journal that answers a read of the path.

@@ -164,6 +164,12 @@ func (u Answered) last(journal string) (written, read int64) {
 	return -1, -1
 }
 
+// Written returns the sequence that this node last returned to the user for a write to a journal, or -1 for none.
+func (a Request) Written(journal string) int64 {
+	written, _ := a.Answered.last(journal)
+	return written
+}
+
 // AwaitAnswered waits until source has reached the positions of a journal that this node last returned to the user: up
 // to two seconds for a write, and up to half a second for a read, as Await does. It returns nothing: the caller reads
 // the source as it then stands.

@@ -38,24 +38,40 @@ func (s Source) ReadDecided(c echo.Context, query func(context.Context, projecti
 	return rest.ReadRowsOf(c, s.Journal, s.Waiter, func(ctx context.Context) (int64, error) { return query(ctx, s.DB) })
 }
 
-// Find is Read for an object that the rows may not contain yet. query reports whether it found the object. If it did not,
-// and the rows are behind the journal's fold, Find waits for the rows and reads them again. If that takes too long, the error
-// is SOURCE_UNAVAILABLE, because the object may exist.
-func (s Source) Find(c echo.Context, fold record.Follower, query func(context.Context, projections.DB) (found bool, asOf int64, err error)) error {
-	known := fold.Position().Sequence
+// A Query reads an object, and reports whether it found it and the sequence of the read.
+type Query func(context.Context, projections.DB) (found bool, asOf int64, err error)
+
+// Find is Read for an object that the rows may not contain yet. If query does not find it, and the rows are behind the journal's
+// fold or behind the last write that this node has answered to the user, Find waits for the rows and reads them again. If that
+// takes too long, the error is SOURCE_UNAVAILABLE, because the object may exist.
+func (s Source) Find(c echo.Context, fold record.Follower, query Query) error {
+	return s.find(c, s.Read, fold, query)
+}
+
+// FindDecided is like Find, but for use after the request's command was decided. It ignores X-Min-Log-Position.
+func (s Source) FindDecided(c echo.Context, fold record.Follower, query Query) error {
+	return s.find(c, s.ReadDecided, fold, query)
+}
+
+func (s Source) find(c echo.Context, by func(echo.Context, func(context.Context, projections.DB) (int64, error)) error, fold record.Follower, query Query) error {
+	known := max(fold.Position().Sequence, rest.RequestOf(c).Written(s.Journal))
 	found, at := false, int64(-1)
 	read := func() error {
-		return s.Read(c, func(ctx context.Context, db projections.DB) (_ int64, err error) {
+		return by(c, func(ctx context.Context, db projections.DB) (_ int64, err error) {
 			found, at, err = query(ctx, db)
 			return at, err
 		})
 	}
+	// The limit includes the first read, which may have waited for positions itself.
+	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
+	defer cancel()
 	if err := read(); err != nil || found || at >= known {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(c.Request().Context(), findLimit)
-	defer cancel()
 	if err := s.Wait(waiting, known); err != nil {
+		if gone := c.Request().Context().Err(); gone != nil {
+			return gone
+		}
 		return behind(fmt.Errorf("the rows are at record %d, and not at %d: %w", at, known, err))
 	}
 	if err := read(); err != nil || found || at >= known {
@@ -64,7 +80,7 @@ func (s Source) Find(c echo.Context, fold record.Follower, query func(context.Co
 	return behind(fmt.Errorf("the rows are at record %d again, and not at %d", at, known)) // Postgres has lost its last transactions
 }
 
-// findLimit is how long Find waits for rows that are behind.
+// findLimit is how long Find waits for rows that are behind, as long as a read waits for a position.
 const findLimit = 2 * time.Second
 
 func behind(err error) error {

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -8,14 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
+	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func query(text string) *input.Form {
@@ -177,4 +181,52 @@ func TestTake(t *testing.T) {
 			t.Fatalf("%+v of %v: %v, next %v, previous %v", p, list, want, got.HasNext, got.HasPrevious)
 		}
 	})
+}
+
+// foldAt is a fold at a sequence.
+type foldAt struct {
+	record.Follower
+	sequence int64
+}
+
+func (f foldAt) Position() record.Position { return record.Position{Sequence: f.sequence} }
+
+// rowsAt are rows that stay at a sequence. limits has until when each wait may take.
+type rowsAt struct {
+	sequence int64
+	limits   []time.Time
+}
+
+func (r *rowsAt) Wait(ctx context.Context, sequence int64) error {
+	limit, _ := ctx.Deadline()
+	r.limits = append(r.limits, limit)
+	if sequence <= r.sequence {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// TestFindWaitsOnce: an object that is not found is not waited for after the time of the position that the client named.
+func TestFindWaitsOnce(t *testing.T) {
+	r := httptest.NewRequest("GET", "/v1/things/1", nil)
+	r.Header.Set(operation.HeaderMinLogPosition, "trading/0@3")
+	c := echo.New().NewContext(r, httptest.NewRecorder())
+	behind := &rowsAt{sequence: 3}
+	err := Source{Journal: "trading", Waiter: behind}.Find(c, foldAt{sequence: 5}, func(context.Context, projections.DB) (bool, int64, error) { return false, 3, nil })
+	if p := new(problem.Problem); !errors.As(err, &p) || p.Code != "SOURCE_UNAVAILABLE" {
+		t.Errorf("the error is %v", err)
+	}
+	if len(behind.limits) != 2 || behind.limits[1].After(behind.limits[0]) {
+		t.Errorf("the waits end at %v", behind.limits)
+	}
+}
+
+// TestFindAtOnce: what does not exist is unknown without a wait if the rows have every record of the fold.
+func TestFindAtOnce(t *testing.T) {
+	c := echo.New().NewContext(httptest.NewRequest("GET", "/v1/things/1", nil), httptest.NewRecorder())
+	current := &rowsAt{sequence: 5}
+	err := Source{Journal: "trading", Waiter: current}.Find(c, foldAt{sequence: 5}, func(context.Context, projections.DB) (bool, int64, error) { return false, 5, nil })
+	if err != nil || len(current.limits) > 0 {
+		t.Errorf("%d waits: %v", len(current.limits), err)
+	}
 }
