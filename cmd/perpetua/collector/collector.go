@@ -35,7 +35,7 @@ func heapGrowth() uint64 {
 	return min(max(memory/32, leastGrowth), mostGrowth)
 }
 
-// cgroupLimit returns the limit of the process's control group: that of its container, or of its systemd unit. Without a limit, the
+// cgroupLimit returns the memory limit of the process's control group, which a container or a systemd unit sets. Without a limit, the
 // result is the largest number.
 func cgroupLimit() uint64 {
 	limit, err := memlimit.FromCgroup()

@@ -16,10 +16,10 @@ import (
 // net/http uses the Transfer-Encoding and drops the Content-Length before a handler could see it, so connections
 // detect the combination themselves.
 
-// Listen returns a listener whose TCP connections detect this, and of which at most most are open at the same time. Call Watch for the
-// server that uses it. The listener accepts no connection while that many are open. full is called for each one that has to wait.
-func Listen(l net.Listener, most int, full func()) net.Listener {
-	return &listener{Listener: l, slots: make(chan struct{}, most), full: full, closed: make(chan struct{})}
+// Listen returns a listener whose TCP connections detect this. Call Watch for the server that uses it. While limit connections are open,
+// it accepts no further one. It calls full when it begins to wait.
+func Listen(l net.Listener, limit int, full func()) net.Listener {
+	return &listener{Listener: l, slots: make(chan struct{}, limit), full: full, closed: make(chan struct{})}
 }
 
 type listener struct {
