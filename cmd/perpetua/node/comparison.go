@@ -37,8 +37,8 @@ func newComparison(c Config, s *stores) *comparison {
 // compareEvery is the pause before Postgres is asked again for the positions of the rows.
 const compareEvery = time.Second
 
-// run makes the comparison. It returns a *record.DivergedError if a journal lacks a known position, and otherwise nil. A source that
-// does not answer holds up the rows, if they are the source, but not the journals: an owner knows whether it needs the source.
+// run makes the comparison. It returns a *record.DivergedError if a journal lacks a known position, and otherwise nil. If Postgres
+// does not answer, the rows wait. The journals wait for no source: each owner decides whether it needs one.
 func (c *comparison) run(ctx context.Context) error {
 	err := c.holds(ctx, c.known...)
 	if divergence(err) != nil {
@@ -88,8 +88,12 @@ func divergence(err error) *record.DivergedError {
 	return diverged
 }
 
-// waitAsked waits until the journals may grow. It returns false if the context ends before that.
+// waitAsked waits until the journals may grow and the node may act on them. It returns false if the context ends before that. c may
+// be nil.
 func (c *comparison) waitAsked(ctx context.Context) bool {
+	if c == nil {
+		return true
+	}
 	select {
 	case <-c.asked:
 		return true

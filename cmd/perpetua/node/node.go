@@ -207,7 +207,7 @@ func (n *Node) Run(ctx context.Context) error {
 	sent := make(chan struct{})
 	g.Go(func() error {
 		defer close(sent)
-		if n.sender == nil {
+		if n.sender == nil || !n.compares.waitAsked(sending) {
 			return nil
 		}
 		return n.fence.watch.While(sending, n.sender.Run)
@@ -240,9 +240,9 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// own decides commands until the context ends, once the journals have been compared with what is known of them.
+// own waits for the comparison of the journals, and then decides commands until the context ends.
 func (n *Node) own(ctx context.Context) error {
-	if n.compares != nil && !n.compares.waitAsked(ctx) {
+	if !n.compares.waitAsked(ctx) {
 		return nil
 	}
 	return n.engine.run(ctx)
