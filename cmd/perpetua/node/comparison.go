@@ -44,14 +44,29 @@ func (c *comparison) run(ctx context.Context) error {
 	if divergence(err) != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	close(c.asked)
-	for err != nil && !record.Final(err) {
+	if err != nil && !record.Final(err) {
 		c.log.Warn("the log was not compared with every known position", "error", err)
-		if err = c.holds(ctx, c.rows); divergence(err) != nil {
+		if err := c.awaitRows(ctx); err != nil {
 			return err
 		}
-		if err == nil {
-			break
+	}
+	close(c.rowed) // after another final error too, which the readers of the log report
+	return nil
+}
+
+// awaitRows compares the journals with the positions of the rows, as soon as Postgres answers.
+func (c *comparison) awaitRows(ctx context.Context) error {
+	for {
+		err := c.holds(ctx, c.rows)
+		if divergence(err) != nil {
+			return err
+		}
+		if err == nil || record.Final(err) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -59,8 +74,6 @@ func (c *comparison) run(ctx context.Context) error {
 		case <-time.After(compareEvery):
 		}
 	}
-	close(c.rowed) // after another final error too, which the readers of the log report
-	return nil
 }
 
 // holds compares every journal with the sources.
