@@ -41,8 +41,8 @@ type Config struct {
 	Brokers  []string
 	Dial     Dial    // dials the brokers; nil for the default
 	Network  Network // of this node's port and of the other nodes
-	// Known are the sources that know positions of the log, first that of the rows. nil stands for the rows, the snapshots, and the witnesses, and the
-	// rows then hold copies of the bases.
+	// Known are the sources that know positions of the log, first that of the rows. nil stands for the rows, the snapshots, and
+	// the witnesses, and the rows then hold copies of the bases.
 	Known       []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box

@@ -16,8 +16,8 @@ import (
 // net/http uses the Transfer-Encoding and drops the Content-Length before a handler could see it, so connections
 // detect the combination themselves.
 
-// Listen returns a listener whose TCP connections detect this. Call Watch for the server that uses it. While limit connections are open,
-// it accepts no further one. It calls full when it begins to wait.
+// Listen wraps a listener: its TCP connections detect this. Call Watch for the server that uses it. While limit connections are
+// open, it accepts no further one. It calls full when it begins to wait.
 func Listen(l net.Listener, limit int, full func()) net.Listener {
 	return &listener{Listener: l, slots: make(chan struct{}, limit), full: full, closed: make(chan struct{})}
 }
