@@ -13,10 +13,10 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 )
 
-// named reads an ID from the route. It returns unknown's error for an invalid UUID.
+// named reads an ID from the route. It returns unknown's error for an invalid UUID, and for the nil UUID, which no object has.
 func named(c echo.Context, parameter string, unknown func() error) (scalar.ID, error) {
 	id, err := scalar.ParseID(rest.Param(c, parameter))
-	if err != nil {
+	if err != nil || id.IsZero() {
 		return id, unknown()
 	}
 	return id, nil

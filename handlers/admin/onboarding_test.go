@@ -301,7 +301,7 @@ func TestErasure(t *testing.T) {
 				t.Errorf("the records that say so: %s", end.Body)
 			}
 			d.Send("operator", "POST", one+"/erase", `{"reason":"r"}`).Code(404, unknown)
-			for _, id := range []string{"nonsense", scalar.ID{9}.String()} {
+			for _, id := range []string{"nonsense", scalar.ID{}.String(), scalar.ID{9}.String()} {
 				path := base + "/" + string(tt) + "s/" + id
 				d.Send("auditor", "GET", path+"/erasure", "").Code(404, unknown)
 				for _, action := range []string{"/erase", "/hold", "/release-hold"} {

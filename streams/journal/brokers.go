@@ -132,7 +132,9 @@ func (b *brokers) connect(ctx context.Context, network, address string) (net.Con
 	}
 	conn, err := b.dial(ctx, network, address)
 	b.mu.Lock()
-	l.Conn = conn
+	if err == nil {
+		l.Conn = newProgressing(conn)
+	}
 	lost := b.lost[address] // since the attempt began
 	b.mu.Unlock()
 	switch {
@@ -150,6 +152,9 @@ func (b *brokers) connect(ctx context.Context, network, address string) (net.Con
 
 // abort closes a connection without a word to its other end, for which TLS would wait.
 func abort(c net.Conn) {
+	if p, ok := c.(*progressing); ok {
+		c = p.Conn
+	}
 	if encrypted, ok := c.(*tls.Conn); ok {
 		c = encrypted.NetConn()
 	}

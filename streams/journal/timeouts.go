@@ -18,13 +18,14 @@ import (
 //     appended it answers the retry with the original offset once that is replicated, so nothing is appended twice. The
 //     writer retries without limit. A short timeout therefore costs a slow broker only retries.
 //   - A fetch or a metadata request that times out is sent again.
+//   - The time counts from the last bytes of a message: see [progressing]. So a slow network carries every message.
 const (
 	dialTimeout     = 1500 * time.Millisecond // leaves time to send a lost SYN again, after 1 s
 	requestTimeout  = time.Second             // for a request that does not wait for anything at the broker, and to write any
 	produceTimeout  = 2 * time.Second         // the broker's wait for its followers; the client ends the request after …
 	produceOverhead = 800 * time.Millisecond  // … this much more
 	fetchWait       = 500 * time.Millisecond  // the broker's wait for records; the client ends the request after …
-	fetchOverhead   = 1500 * time.Millisecond // … this much more, enough to transfer 4 MiB
+	fetchOverhead   = 1500 * time.Millisecond // … this much more without a byte
 
 	// offsetsWait is how long a broker may take to find an offset if it does not store the log itself. The client ends
 	// the request requestTimeout later. Requests about topics have kadm's 15 s, because a broker creates a topic within

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -426,6 +427,33 @@ func TestRunContract(t *testing.T) {
 	if r.StatusCode != http.StatusBadRequest {
 		t.Errorf("the lost password: %d", r.StatusCode)
 	}
+}
+
+// TestNoOperatorIsLeft: the first operator stays inactive without the folder's users as long as another operator is active. If none is,
+// a start without them activates the first one.
+func TestNoOperatorIsLeft(t *testing.T) {
+	t.Parallel()
+	v := newWholeVenue(t, "--demo=false")
+	v.start()
+	t.Cleanup(v.stop)
+	const password = "a password of the second"
+	made := v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"second","password":"`+password+`","broker":"venue","scopes":["operator"]}`)
+	v.tokens["second"] = v.login("second", password, made)
+	v.must(200, "second", http.MethodPatch, "/admin/v1/users/operator", `{"is_active":false,"scopes":["read"]}`)
+	again := func() {
+		v.stop()
+		if err := os.Remove(filepath.Join(v.dir, "users.json")); err != nil {
+			t.Fatal(err)
+		}
+		v.start()
+	}
+	again()
+	login := url.Values{"username": {"operator"}, "password": {v.password("operator")}}.Encode()
+	v.must(400, "", http.MethodPost, "/auth/jwt/login", login, "Content-Type", "application/x-www-form-urlencoded")
+	v.tokens["second"] = v.login("second", password)
+	v.must(200, "second", http.MethodPatch, "/admin/v1/users/second", `{"is_active":false}`)
+	again()
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/second", `{"is_active":true}`)
 }
 
 // TestCommandLine checks exit codes, and that secrets are not shown.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -108,7 +109,8 @@ func (s *seeder) signingKey(ctx context.Context) error {
 
 // users registers the preset users that the identity journal lacks. Passwords are written to the folder before the
 // users are registered, so that a crash in between loses none. If the journal has the users and the folder has no
-// passwords, the users get new passwords, which are written once they are in force.
+// passwords, the users get new passwords, which are written once they are in force. If the venue has no active operator then, its
+// first one becomes that again.
 func (s *seeder) users(ctx context.Context, path string) ([]local.User, error) {
 	users, fresh, err := local.KeptUsers(path)
 	if err != nil {
@@ -153,11 +155,31 @@ func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
 		return fmt.Errorf("password of %s: %w", u.Username, err)
 	}
 	if there {
-		return s.send(ctx, journals.Identity, decide.Command{ID: operation.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(),
-			Payload: &identity.ChangeUser{Username: u.Username, PasswordHash: hash}})
+		change := &identity.ChangeUser{Username: u.Username, PasswordHash: hash}
+		if err := s.restore(u, change); err != nil {
+			return err
+		}
+		return s.send(ctx, journals.Identity, decide.Command{ID: operation.NewID(), Type: identity.CommandChangeUser, Actor: seedActor(), Payload: change})
 	}
 	return s.once(ctx, false, journals.Identity, identity.CommandRegisterUser, u.Username, &identity.RegisterUser{
 		Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: true, IsVerified: true, PasswordHash: hash})
+}
+
+// restore makes a change of the preset operator activate it, if the venue has no active operator. Otherwise no one could activate a
+// user any more.
+func (s *seeder) restore(u local.User, change *identity.ChangeUser) error {
+	if !slices.Contains(u.Scopes, identity.ScopeOperator) {
+		return nil
+	}
+	return s.viewIdentity(func(state *identity.State) {
+		for _, other := range state.Users() {
+			if other.IsActive && other.Has(identity.ScopeOperator) {
+				return
+			}
+		}
+		active := true
+		change.IsActive, change.Scopes = &active, u.Scopes
+	})
 }
 
 func (s *seeder) instruments(ctx context.Context) error {
