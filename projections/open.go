@@ -57,6 +57,7 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 		"application_name":                    "perpetua",
 		"timezone":                            "UTC",
 		"client_encoding":                     "UTF8", // that of every text here; a role may have another default
+		"standard_conforming_strings":         "on",   // the statements have patterns with backslashes
 		"jit":                                 "off",  // compiling takes longer than running these queries
 		"synchronous_commit":                  "off",  // rows can be rebuilt; see the package comment
 		"idle_in_transaction_session_timeout": "60000",

@@ -169,6 +169,33 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// TestFormsOfADatabase: the forms that an administrator chooses for strings, dates, and names do not matter to the statements.
+func TestFormsOfADatabase(t *testing.T) {
+	at := projectiontest.URL(t)
+	plain := projectiontest.Open(t, at)
+	var name string
+	if err := plain.QueryRow(t.Context(), "SELECT quote_ident(current_database())").Scan(&name); err != nil {
+		t.Fatal(err)
+	}
+	for _, setting := range []string{"standard_conforming_strings = off", "quote_all_identifiers = on", "array_nulls = off", "transform_null_equals = on",
+		"datestyle = 'German, DMY'", "intervalstyle = sql_standard", "extra_float_digits = -15", "bytea_output = escape"} {
+		if _, err := plain.Exec(t.Context(), "ALTER DATABASE "+name+" SET "+setting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plain.Reset()
+	if _, err := projections.Migrate(t.Context(), plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := projections.GrantReaders(t.Context(), plain); err != nil {
+		t.Fatal(err)
+	}
+	var readable bool
+	if err := plain.QueryRow(t.Context(), "SELECT has_table_privilege($1, 'orders', 'SELECT')", projections.ReaderRole).Scan(&readable); err != nil || !readable {
+		t.Errorf("orders can be read: %v, %v", readable, err)
+	}
+}
+
 // TestScratchKeepsTheTablesOfOthers: a schema of another program is not dropped, although it has the name of the audit's.
 func TestScratchKeepsTheTablesOfOthers(t *testing.T) {
 	at := projectiontest.MigratedURL(t)

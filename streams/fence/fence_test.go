@@ -425,3 +425,34 @@ func TestWhatActsStopsAndGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// TestAStopAfterTheFenceWasLost: a task that ends late, because its venue may not act any more, is not the reason for which a node
+// stops that was told to stop meanwhile.
+func TestAStopAfterTheFenceWasLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := seal.OpenKeyStore(t.Context(), "mem://")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		w := watch(keys, "old")
+		w.must(t, nil) // read once, and never again
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		lost, finish := make(chan struct{}), make(chan struct{})
+		go func() {
+			ended <- w.While(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				close(lost)
+				<-finish
+				return ctx.Err()
+			})
+		}()
+		<-lost
+		stop()
+		close(finish)
+		if err := <-ended; err != nil {
+			t.Errorf("after a stop: %v", err)
+		}
+	})
+}

@@ -350,8 +350,7 @@ func (w *Watch) While(ctx context.Context, run func(context.Context) error) erro
 		if err := w.Await(ctx, View.Acts); err != nil {
 			return nil
 		}
-		err := w.during(ctx, run)
-		if ctx.Err() != nil || !errors.Is(err, errStopped) {
+		if err := w.during(ctx, run); !errors.Is(err, errStopped) {
 			return err
 		}
 	}

@@ -46,6 +46,24 @@ func TestKnownPositionsOfATrimmedLog(t *testing.T) {
 	}
 }
 
+// TestTheNewestPositionVouches: only the newest position of each source is compared, and every source counts.
+func TestTheNewestPositionVouches(t *testing.T) {
+	const n = 30
+	b := newBased(newRig(t), n, rand.New(rand.NewPCG(1, 1)))
+	p := func(sequence int64) record.Position { return b.valid[sequence].Position }
+	wrong := p(n - 1)
+	wrong.Hash[0]++
+	stale := p(3)
+	stale.Hash[0]++
+	if err := b.client.HoldsNewest(b.context(), b.rules, 0, knows{stale, p(n - 1)}, knows{p(9), p(7)}, knows{}); err != nil {
+		t.Error(err)
+	}
+	var diverged *record.DivergedError
+	if err := b.client.HoldsNewest(b.context(), b.rules, 0, knows{p(n - 2)}, knows{wrong, p(3)}); !errors.As(err, &diverged) {
+		t.Errorf("another last record: %v", err)
+	}
+}
+
 // TestADeletedPositionIsNotSearchedFor: the offset of the base says that the topic can't hold it. A search takes some twenty fetches,
 // and is repeated three times before a position is believed to be missing.
 func TestADeletedPositionIsNotSearchedFor(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -58,22 +59,48 @@ func (c *Client) OffsetOf(ctx context.Context, rules decide.Rules, partition int
 // *record.DivergedError for a position that the log does not hold, names the sources that could not be asked, or is the
 // context's. HoldsKnown also returns if the log has lost its end.
 func (c *Client) HoldsKnown(ctx context.Context, rules decide.Rules, partition int32, known ...Known) error {
-	var all []record.Position
-	var silent error
-	for _, k := range known {
-		positions, err := c.positions(ctx, k, rules.Journal(), partition)
-		if err != nil {
-			silent = errors.Join(silent, err)
-		}
-		all = append(all, positions...)
+	answers, errs := make([][]record.Position, len(known)), make([]error, len(known))
+	var asked sync.WaitGroup
+	for i, k := range known {
+		asked.Go(func() { answers[i], errs[i] = c.positions(ctx, k, rules.Journal(), partition) })
 	}
-	if err := c.Holds(ctx, rules, partition, all...); err != nil {
+	asked.Wait()
+	if err := c.Holds(ctx, rules, partition, slices.Concat(answers...)...); err != nil {
 		return err
 	}
-	if silent != nil {
+	if silent := errors.Join(errs...); silent != nil {
 		return fmt.Errorf("journal: what knows positions of %s/%d: %w", rules.Journal(), partition, silent)
 	}
 	return nil
+}
+
+// HoldsNewest is HoldsKnown for the newest position of each source alone, which vouches for the earlier ones. So it takes the same
+// time for a long log. A source that does not answer within five seconds counts as one that could not be asked.
+func (c *Client) HoldsNewest(ctx context.Context, rules decide.Rules, partition int32, known ...Known) error {
+	newest := make([]Known, len(known))
+	for i, k := range known {
+		newest[i] = newestOf{k}
+	}
+	return c.HoldsKnown(ctx, rules, partition, newest...)
+}
+
+// newestOf reduces a source to its newest position.
+type newestOf struct{ Known }
+
+// Positions returns the newest position, or none.
+func (n newestOf) Positions(ctx context.Context, journal string, partition int32) ([]record.Position, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	all, err := n.Known.Positions(ctx, journal, partition)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return []record.Position{newestIn(all)}, nil
+}
+
+// newestIn returns the newest of some positions.
+func newestIn(all []record.Position) record.Position {
+	return slices.MaxFunc(all, func(a, b record.Position) int { return cmp.Compare(a.Sequence, b.Sequence) })
 }
 
 // positions returns the positions of a source that a caller must compare with the log. In a trimmed log, those before the base
@@ -104,7 +131,7 @@ func (c *Client) Unvouched(ctx context.Context, journal string, partition int32,
 	if b == nil || len(all) == 0 {
 		return all, nil
 	}
-	last := slices.MaxFunc(all, func(a, b record.Position) int { return cmp.Compare(a.Sequence, b.Sequence) }).Sequence
+	last := newestIn(all).Sequence
 	return slices.DeleteFunc(slices.Clone(all), func(p record.Position) bool { return p.Sequence < min(b.Sequence-1, last) }), nil
 }
 

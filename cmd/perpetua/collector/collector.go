@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 // The bounds for the growth of the heap between two collections, which apply while the live heap is smaller, and the
@@ -26,15 +28,25 @@ const (
 // heapGrowth returns the largest growth of the heap in bytes: 1/32 of the memory that the process may use, within
 // bounds, since several nodes and a database may share a machine.
 func heapGrowth() uint64 {
-	memory := min(memoryOf("/proc/meminfo"), memoryOf("/sys/fs/cgroup/memory.max"), uint64(debug.SetMemoryLimit(-1)))
+	memory := min(memoryOf("/proc/meminfo"), cgroupLimit(), uint64(debug.SetMemoryLimit(-1)))
 	if memory >= math.MaxInt64 {
 		return usualGrowth
 	}
 	return min(max(memory/32, leastGrowth), mostGrowth)
 }
 
-// memoryOf reads the first number of a file that contains an amount of memory, in bytes or, if the file says so, in kB.
-// If it cannot be read, the result is the largest number.
+// cgroupLimit returns the memory limit of the process's control group, which a container or a systemd unit sets. Without a limit, the
+// result is the largest number.
+func cgroupLimit() uint64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil {
+		return math.MaxUint64
+	}
+	return limit
+}
+
+// memoryOf reads the amount of memory in kB from the first line of /proc/meminfo. If it cannot be read, the result is the largest
+// number.
 func memoryOf(file string) uint64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -47,12 +59,9 @@ func memoryOf(file string) uint64 {
 	}
 	n, err := strconv.ParseUint(fields[0], 10, 64)
 	if err != nil {
-		return math.MaxUint64 // "max": no limit
+		return math.MaxUint64
 	}
-	if len(fields) > 1 && fields[1] == "kB" {
-		n <<= 10
-	}
-	return n
+	return n << 10
 }
 
 // heapPace computes the growth of the heap between two collections: the number of bytes allocated in the last five

@@ -191,7 +191,7 @@ Exit codes:
   %d  failed, or a check found an error
   %d  wrong command line or setting
 
-A node that is stopped by Ctrl-C or SIGTERM exits with %d. Results go to the standard output, as JSON with --json. Logs and
+A node that is stopped by Ctrl-C, SIGTERM, or SIGHUP exits with %d. Results go to the standard output, as JSON with --json. Logs and
 errors go to the standard error.
 `, exitDone, exitFailed, exitUsage, exitDone)
 }

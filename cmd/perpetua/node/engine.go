@@ -55,12 +55,8 @@ func openOwning(c Config, s *stores, url string, venue func() string) (o engine,
 		o.neighbors.client.Transport.(*http.Transport).DialContext = c.Network.Dial
 	}
 	if c.Roles.Engine {
-		known := c.Known
-		if known == nil {
-			known = s.known(c.Settings.ArchiveHeads())
-		}
 		o.engine, err = ownership.New(ownership.Config{Client: s.client, NodeID: c.ID, URL: url, Build: build,
-			Rules: c.Journals.Rules(), Known: known, Seed: s.snapshots.Seed, Neighbors: o.neighbors, Dial: c.Network.Dial,
+			Rules: c.Journals.Rules(), Known: s.known(c), Seed: s.snapshots.Seed, Neighbors: o.neighbors, Dial: c.Network.Dial,
 			OtherClock: s.postgresTime, AcceptClock: c.Settings.Writer.AcceptClock})
 		if err != nil {
 			return engine{}, err

@@ -115,8 +115,8 @@ func (all followers) of(name string) (*follower, error) {
 	return nil, fmt.Errorf("this node follows no journal %q", name)
 }
 
-// tasks returns the tasks that keep the follower at the tip.
-func (f *follower) tasks(does Roles, log *slog.Logger) []task {
+// tasks returns the tasks that keep the follower at the tip. The rows wait for the comparison, unless it is nil.
+func (f *follower) tasks(does Roles, log *slog.Logger, compares *comparison) []task {
 	tasks := []task{
 		{"follow " + f.Name(), f.outlive(f.fold.Run)},
 		{"bear witness of " + f.Name(), f.keeper.Run},
@@ -126,7 +126,7 @@ func (f *follower) tasks(does Roles, log *slog.Logger) []task {
 		tasks = append(tasks, task{"save " + f.Name(), f.maker.Run})
 	}
 	if does.Projector {
-		tasks = append(tasks, task{"project " + f.Name(), f.outlive(f.runner.Run)})
+		tasks = append(tasks, task{"project " + f.Name(), compares.beforeRows(f.outlive(f.runner.Run))})
 	}
 	return tasks
 }

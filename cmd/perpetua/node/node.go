@@ -41,8 +41,8 @@ type Config struct {
 	Brokers  []string
 	Dial     Dial    // dials the brokers; nil for the default
 	Network  Network // of this node's port and of the other nodes
-	// Known are the sources that know positions of the log. nil stands for the rows, the snapshots, and the witnesses, and the
-	// rows then hold copies of the bases.
+	// Known are the sources that know positions of the log, first that of the rows. nil stands for the rows, the snapshots, and
+	// the witnesses, and the rows then hold copies of the bases.
 	Known       []journal.Known
 	DatabaseURL func() string
 	Box         *seal.Box
@@ -83,6 +83,7 @@ type Node struct {
 	serving   serving
 	telemetry telemetry
 	health    health
+	compares  *comparison // nil if the node follows a venue
 	fence     fencing
 	managers  *process.Managers // nil without the role
 	sender    *webhooks.Sender  // nil without the role
@@ -122,6 +123,9 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	}
 	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {
 		return nil, err
+	}
+	if c.Follow == nil {
+		n.compares = newComparison(c, &n.stores)
 	}
 	if n.followers, err = openFollowers(ctx, c, &n.stores, n.fence.mayWrite); err != nil {
 		return nil, err
@@ -198,12 +202,12 @@ func (n *Node) Run(ctx context.Context) error {
 	disowned := make(chan struct{})
 	g.Go(func() error {
 		defer close(disowned)
-		return n.engine.run(owning)
+		return n.own(owning)
 	})
 	sent := make(chan struct{})
 	g.Go(func() error {
 		defer close(sent)
-		if n.sender == nil {
+		if n.sender == nil || !n.compares.waitAsked(sending) {
 			return nil
 		}
 		return n.fence.watch.While(sending, n.sender.Run)
@@ -236,6 +240,14 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
+// own waits for the comparison of the journals, and then decides commands until the context ends.
+func (n *Node) own(ctx context.Context) error {
+	if !n.compares.waitAsked(ctx) {
+		return nil
+	}
+	return n.engine.run(ctx)
+}
+
 // task is a function that runs until the context ends.
 type task struct {
 	name string
@@ -252,8 +264,11 @@ func (n *Node) tasks() []task {
 	if n.Roles.Engine {
 		tasks = append(tasks, task{"replace signing keys that were copied", n.replaceKeys})
 	}
+	if n.compares != nil {
+		tasks = append(tasks, task{"compare the log with what is known of it", n.compares.run})
+	}
 	for _, f := range n.followers {
-		tasks = append(tasks, f.tasks(n.Roles, n.Logger)...)
+		tasks = append(tasks, f.tasks(n.Roles, n.Logger, n.compares)...)
 	}
 	for _, l := range n.logs {
 		if n.Roles.TLog {

@@ -32,6 +32,9 @@ func (n *Node) CatchUp(ctx context.Context) error {
 	if n.Follow != nil {
 		return n.catchUpWithVenue(ctx)
 	}
+	if !n.compares.waitAsked(ctx) {
+		return fmt.Errorf("waiting for the comparison of the log with what is known of it: %w", ctx.Err())
+	}
 	if err := n.awaitOwners(ctx); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ type serving struct {
 	peers    *peerPort // nil if other nodes use the port above
 	hub      *live.Hub
 	uses     *apikeys.Uses // uses of API keys, noted by all roles
+	full     func()        // called when a connection has to wait because too many are open
 }
 
 // port is the handler of a node's port. Other nodes may speak HTTP/2 on it, for their streams, but no client. If there is a port
@@ -62,10 +63,24 @@ func (s *serving) handle(e *echo.Echo, streams bool) {
 
 // serve serves until the server is shut down.
 func (s *serving) serve() error {
-	if err := s.server.Serve(rest.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.server.Serve(rest.Listen(s.listener, mostConnections(), s.full)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// fullEvery is the shortest time between two warnings about connections that wait.
+const fullEvery = time.Minute
+
+// tellFull returns a function that warns that connections wait.
+func tellFull(log *slog.Logger) func() {
+	var last time.Time // used only by the goroutine that accepts
+	return func() {
+		if now := time.Now(); now.Sub(last) > fullEvery {
+			last = now
+			log.Warn("clients wait for a connection, because the limit of open files of this process allows no more", "connections", mostConnections())
+		}
+	}
 }
 
 // servePeers does the same for the port for other nodes.

@@ -68,9 +68,20 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
 // term.
-func (s *stores) known(folder archive.HeadFolder) []journal.Known {
-	return append([]journal.Known{projections.KnownTo{DB: s.pool}, projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses},
-		archive.Known(s.client, projections.ArchiveHeads{Pool: s.pool}, folder)...)
+func (s *stores) known(c Config) []journal.Known {
+	if c.Known != nil {
+		return c.Known
+	}
+	return append([]journal.Known{s.knownToRows(c), projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses},
+		archive.Known(s.client, projections.ArchiveHeads{Pool: s.pool}, c.Settings.ArchiveHeads())...)
+}
+
+// knownToRows returns the source of the positions of the rows.
+func (s *stores) knownToRows(c Config) journal.Known {
+	if c.Known != nil {
+		return c.Known[0]
+	}
+	return projections.KnownTo{DB: s.pool}
 }
 
 // postgresTime returns the time of Postgres's clock.

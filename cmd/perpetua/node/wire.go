@@ -132,6 +132,7 @@ func (n *Node) wire() error {
 		}
 	}
 	n.registerOwn(e)
+	n.serving.full = tellFull(n.Logger.With("part", "http"))
 	n.serving.handle(e, n.engine.served != nil)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,18 +16,71 @@ import (
 // net/http uses the Transfer-Encoding and drops the Content-Length before a handler could see it, so connections
 // detect the combination themselves.
 
-// Listen returns a listener whose TCP connections detect this. Call Watch for the server that uses it.
-func Listen(l net.Listener) net.Listener { return listener{l} }
+// Listen wraps a listener: its TCP connections detect this. Call Watch for the server that uses it. While limit connections are
+// open, it accepts no further one. It calls full when it begins to wait.
+func Listen(l net.Listener, limit int, full func()) net.Listener {
+	return &listener{Listener: l, slots: make(chan struct{}, limit), full: full, closed: make(chan struct{})}
+}
 
-type listener struct{ net.Listener }
+type listener struct {
+	net.Listener
+	slots  chan struct{} // one for each open connection
+	full   func()
+	once   sync.Once
+	closed chan struct{}
+}
 
 // Accept waits for the next connection.
-func (l listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok && err == nil {
-		return &conn{TCPConn: tcp}, nil
+func (l *listener) Accept() (net.Conn, error) {
+	if err := l.acquire(); err != nil {
+		return nil, err
 	}
-	return c, err
+	release := sync.OnceFunc(func() { <-l.slots })
+	c, err := l.Listener.Accept()
+	if err != nil {
+		release()
+		return nil, err
+	}
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		release()
+		return c, nil
+	}
+	return &conn{socket: socket{tcp, release}}, nil
+}
+
+// acquire waits until a connection may be open.
+func (l *listener) acquire() error {
+	select {
+	case l.slots <- struct{}{}:
+		return nil
+	default:
+		l.full()
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return nil
+	case <-l.closed:
+		return net.ErrClosed
+	}
+}
+
+// Close closes the listener. Its connections stay open.
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// socket is a connection that counts as open until it is closed.
+type socket struct {
+	*net.TCPConn
+	release func()
+}
+
+// Close implements net.Conn.
+func (s socket) Close() error {
+	defer s.release()
+	return s.TCPConn.Close()
 }
 
 type connKey struct{}
@@ -41,14 +95,14 @@ func Watch(s *http.Server) {
 // Hijacked returns the connection to use after a handler has hijacked c, because data on it is not HTTP any more.
 func Hijacked(c net.Conn) net.Conn {
 	if watched, ok := c.(*conn); ok {
-		return watched.TCPConn
+		return watched.socket
 	}
 	return c
 }
 
 // conn tracks the requests that are read from a connection.
 type conn struct {
-	*net.TCPConn
+	socket
 	framing framing
 	served  atomic.Int64 // requests that have reached a handler
 	astray  atomic.Int64 // number of the request, from 1, at which tracking failed; 0: none

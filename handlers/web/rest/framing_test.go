@@ -3,6 +3,7 @@ package rest
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ func TestTwoEnds(t *testing.T) {
 	server := &http.Server{Handler: e}
 	Watch(server)
 	done := make(chan struct{})
-	go func() { defer close(done); server.Serve(Listen(l)) }()
+	go func() { defer close(done); server.Serve(Listen(l, 1000, func() {})) }()
 	defer func() { server.Close(); <-done }()
 	const looksLikeBoth = "\n\nContent-Length: 1\nTransfer-Encoding: chunked\n\n{}"
 	const chunked = "c\r\n{\"name\":\"x\"}\r\n0\r\n\r\n"
@@ -176,4 +177,60 @@ func FuzzFraming(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestConnectionsAreLimited: a listener accepts no more than its limit. One that is closed, also after it was hijacked, makes room for
+// the next, and a listener that is full can be closed.
+func TestConnectionsAreLimited(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan struct{}, 10)
+	l := Listen(inner, 2, func() { waits <- struct{}{} })
+	defer l.Close()
+	accepted, ended := make(chan net.Conn), make(chan error, 1)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				ended <- err
+				return
+			}
+			accepted <- c
+		}
+	}()
+	var open []net.Conn
+	for range 4 {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+	}
+	for range 2 {
+		open = append(open, <-accepted)
+	}
+	<-waits
+	for i, c := range open {
+		if i > 0 {
+			c = Hijacked(c)
+		}
+		select {
+		case <-accepted:
+			t.Fatal("a connection beyond the limit was accepted")
+		default:
+		}
+		for range 2 { // the second time makes no further room
+			c.Close()
+		}
+		defer (<-accepted).Close()
+		<-waits
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a closed listener ends with %v", err)
+	}
 }
