@@ -138,7 +138,7 @@ func (p *Pooler) share(client net.Conn) {
 			if answer, err = readMessage(session.Conn); err != nil {
 				return
 			}
-			// The client sends its next query, on any connection, when it has the answer. The session must be free by then.
+			// The session must be free before the client has the answer: the client may send its next query on another connection.
 			if answer[0] == 'Z' && answer[5] == 'I' && !pinned {
 				p.release(server)
 				server = nil

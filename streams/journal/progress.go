@@ -9,7 +9,7 @@ import (
 // writeChunk is how many bytes a progressing connection writes under one deadline.
 const writeChunk = 64 << 10
 
-// progressing is a connection whose deadlines count from the last bytes that were read or written. franz-go sets a deadline for
+// progressing is a connection with deadlines that count from the last bytes that were read or written. franz-go sets a deadline for
 // a whole message, and a message that takes longer to transfer would never arrive: a reader over a slow network would fetch the same 4 MiB
 // again and again. A silent broker still costs only the time of the deadline.
 type progressing struct {
@@ -24,8 +24,8 @@ type deadline struct {
 	// within is the time that the caller has allowed, or 0 without a deadline. It began at since.
 	within time.Duration
 	since  time.Time
-	// changes counts the calls of the caller. A call, perhaps one that ends a read at once, may come between the read and the extension
-	// of its deadline, and MUST NOT be undone by that.
+	// changes counts the calls of the caller. A call may come between a read and the extension of the read's deadline, and perhaps ends
+	// the next read. The extension MUST NOT undo it.
 	changes int
 }
 

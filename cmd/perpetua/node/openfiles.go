@@ -15,7 +15,7 @@ func mostConnections() int {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return math.MaxInt32
 	}
-	return connectionsOf(uint64(limit.Cur))
+	return connectionsOf(limit.Cur)
 }
 
 // connectionsOf returns how many of a number of files are left to clients.
