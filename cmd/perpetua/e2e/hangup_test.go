@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -11,6 +12,10 @@ import (
 // TestTheEndOfTheTerminal stops a venue as Ctrl-C does.
 func TestTheEndOfTheTerminal(t *testing.T) {
 	t.Parallel()
+	// Under nohup, this process ignores the signal, and so would the venue. A process that handles it starts others that do not.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(handled) })
 	v := newVenue(t)
 	v.start()
 	v.cmd.Process.Signal(syscall.SIGHUP)
