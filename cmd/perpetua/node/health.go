@@ -150,7 +150,7 @@ func (n *Node) readiness(ctx context.Context) state {
 	}
 	log, rows := n.logFaults(ctx, s.LogAway), n.rowFaults(now)
 	for _, name := range n.Roles.Names() {
-		because := append(log[:len(log):len(log)], n.health.prober.faults(name)...)
+		because := append(log[:len(log):len(log)], n.health.prober.reasons(name)...)
 		if name == "api" || name == "projector" {
 			because = append(because, rows...)
 		}

@@ -130,18 +130,18 @@ func needsTable(role, table string) bool {
 	return false
 }
 
-// faults returns why a role cannot work: Postgres does not answer, shares its sessions, or lacks tables.
-func (p *prober) faults(role string) (faults []string) {
+// reasons returns why a role cannot work: Postgres does not answer, shares its sessions, or lacks tables.
+func (p *prober) reasons(role string) (reasons []string) {
 	if !needsPostgres(role) {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.away {
-		faults = append(faults, fmt.Sprintf("Postgres has not answered since %v", scalar.TimeOf(p.answered)))
+		reasons = append(reasons, fmt.Sprintf("Postgres has not answered since %v", scalar.TimeOf(p.answered)))
 	}
 	if p.shared {
-		faults = append(faults, "a pooler shares the sessions of Postgres between transactions")
+		reasons = append(reasons, "a pooler shares the sessions of Postgres between transactions")
 	}
 	var missing []string
 	for _, table := range p.missing {
@@ -150,9 +150,9 @@ func (p *prober) faults(role string) (faults []string) {
 		}
 	}
 	if len(missing) > 0 {
-		faults = append(faults, "Postgres lacks "+named(missing))
+		reasons = append(reasons, "Postgres lacks "+named(missing))
 	}
-	return faults
+	return reasons
 }
 
 // named lists the first tables.
