@@ -50,7 +50,7 @@ type brokers struct {
 	resumed  time.Duration // since started, when it was last seen to have jumped: the machine had been suspended
 
 	mu    sync.Mutex
-	known map[int32]string                    // the address of each broker that was ever listed
+	known map[int32]string                    // the address of each broker that was ever listed, or connected to by its number
 	lost  map[string]bool                     // addresses that no broker lists now
 	links map[string]map[*brokerLink]struct{} // open connections and attempts, by address
 }
@@ -85,7 +85,22 @@ func newBrokers(cfg Config) *brokers {
 	return b
 }
 
-var _ kgo.HookBrokerE2E = (*brokers)(nil)
+var (
+	_ kgo.HookBrokerE2E     = (*brokers)(nil)
+	_ kgo.HookBrokerConnect = (*brokers)(nil)
+)
+
+// OnBrokerConnect records a broker that a client knows by its number. The broker may have been silent since before it answered list.
+func (b *brokers) OnBrokerConnect(of kgo.BrokerMetadata, _ time.Duration, _ net.Conn, _ error) {
+	if of.NodeID < 0 { // an address of the configuration
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, known := b.known[of.NodeID]; !known {
+		b.known[of.NodeID] = net.JoinHostPort(of.Host, strconv.Itoa(int(of.Port)))
+	}
+}
 
 // jump is the least difference between two clocks that is a suspension, not a pause between reading the two.
 const jump = 10 * time.Millisecond
@@ -196,8 +211,8 @@ func (b *brokers) follow() {
 		return
 	}
 	for {
-		wait := listEvery
-		if b.update(b.list(client)) < 2 {
+		wait, listed := listEvery, b.list(client)
+		if b.update(listed) < 2 && listed != nil {
 			wait = listAlone
 		}
 		select {

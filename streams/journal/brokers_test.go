@@ -22,17 +22,20 @@ func TestLostBrokers(t *testing.T) {
 	both, onlyB := map[int32]string{1: "a:1", 2: "b:1"}, map[int32]string{2: "b:1"}
 	for name, c := range map[string]struct {
 		lists []map[int32]string
+		known bool // a client connects to a by its number before the first list
 		open  bool // the connection to a is
 		again bool // and another can be made
 	}{
-		"both are listed":          {[]map[int32]string{both}, true, true},
-		"one is lost":              {[]map[int32]string{both, onlyB}, false, false},
-		"it is back":               {[]map[int32]string{both, onlyB, both}, false, true},
-		"nobody answers":           {[]map[int32]string{both, nil}, true, true},
-		"nobody answers any more":  {[]map[int32]string{both, onlyB, nil}, false, true},
-		"it was never listed":      {[]map[int32]string{onlyB}, true, true},
-		"it is back under another": {[]map[int32]string{both, onlyB, {1: "c:1", 2: "b:1"}}, false, true},
-		"its address has moved":    {[]map[int32]string{both, {3: "a:1", 2: "b:1"}}, true, true},
+		"both are listed":             {[]map[int32]string{both}, false, true, true},
+		"one is lost":                 {[]map[int32]string{both, onlyB}, false, false, false},
+		"it is back":                  {[]map[int32]string{both, onlyB, both}, false, false, true},
+		"nobody answers":              {[]map[int32]string{both, nil}, false, true, true},
+		"nobody answers any more":     {[]map[int32]string{both, onlyB, nil}, false, false, true},
+		"it was never listed":         {[]map[int32]string{onlyB}, false, true, true},
+		"it never was, but by number": {[]map[int32]string{onlyB}, true, false, false},
+		"nobody answers at first":     {[]map[int32]string{nil, onlyB}, true, false, false},
+		"it is back under another":    {[]map[int32]string{both, onlyB, {1: "c:1", 2: "b:1"}}, false, false, true},
+		"its address has moved":       {[]map[int32]string{both, {3: "a:1", 2: "b:1"}}, false, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := brokersOver(func(context.Context, string, string) (net.Conn, error) {
@@ -45,6 +48,10 @@ func TestLostBrokers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer first.Close()
+			b.OnBrokerConnect(kgo.BrokerMetadata{NodeID: -1, Host: "b", Port: 1}, 0, nil, nil) // of the configuration
+			if c.known {
+				b.OnBrokerConnect(kgo.BrokerMetadata{NodeID: 1, Host: "a", Port: 1}, 0, first, nil)
+			}
 			for _, list := range c.lists {
 				b.update(list)
 			}
