@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -84,7 +85,7 @@ func (n *Node) owned(ctx context.Context, f *follower) bool {
 // awaitOwners returns once each journal has an owner.
 func (n *Node) awaitOwners(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := f.fold.WaitTip(ctx); err != nil {
+		if err := n.persist(ctx, f, f.fold.WaitTip); err != nil {
 			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 		}
 		for !n.owned(ctx, f) {
@@ -99,14 +100,30 @@ func (n *Node) awaitOwners(ctx context.Context) error {
 }
 
 // AwaitTip returns once this node's followers have read all records that the journals have now. If the node writes or
-// reads the read models, these must have applied the valid ones.
+// reads the read models, these must have applied the valid ones. It waits for brokers that do not answer.
 func (n *Node) AwaitTip(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := n.awaitTip(ctx, f); err != nil {
+		if err := n.persist(ctx, f, func(ctx context.Context) error { return n.awaitTip(ctx, f) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// persist calls await again after errors of the brokers, until the context ends or the follower can't reach its tip.
+func (n *Node) persist(ctx context.Context, f *follower, await func(context.Context) error) error {
+	for {
+		err := await(ctx)
+		if err == nil || ctx.Err() != nil || cmp.Or(f.fold.Err(), f.fold.Stopped(), f.rows.Err()) != nil {
+			return err
+		}
+		n.Logger.Warn("the end of the log can't be read yet", "journal", f.Name(), "error", err)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(reachAgain):
+		}
+	}
 }
 
 // awaitTip is AwaitTip for one journal.
