@@ -157,8 +157,7 @@ func newWholeVenue(t testing.TB, args ...string) *venue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{}), refusals: new(atomic.Int64),
-		written: &written{last: make(map[string]write)}}
+	v := &venue{t: t, dir: dir, verb: "run", args: args, exited: make(chan struct{}), refusals: new(atomic.Int64)}
 	pool := http.DefaultTransport.(*http.Transport).Clone()
 	pool.MaxIdleConnsPerHost = 64
 	t.Cleanup(pool.CloseIdleConnections)
@@ -241,6 +240,7 @@ func (v *venue) launch() {
 	v.cmd = v.command(append([]string{v.verb, "--log-level", "warn", "--demo=false"}, v.args...)...) // args may turn it on again
 	said := new(output)
 	v.output = said
+	v.written = &written{last: make(map[string]write)} // empty: a start reads all that is there
 	v.t.Cleanup(func() {
 		if v.t.Failed() {
 			v.t.Logf("the process said:\n%s", said)
