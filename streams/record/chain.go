@@ -68,7 +68,7 @@ func (c *Chain) Journal() string { return c.journal }
 // Position returns the position of the last valid record.
 func (c *Chain) Position() Position { return c.at }
 
-// Head returns the last valid record, whose events may be missing. It is nil if the chain has decoded that record, which the entry then holds.
+// Head returns the last valid record, perhaps without its events. It is nil if the entry of that record holds it.
 func (c *Chain) Head() *Record {
 	if c.head == nil || c.head.Sequence != c.at.Sequence {
 		return nil
