@@ -20,8 +20,8 @@ import (
 type Wrap func(net.Conn) net.Conn
 
 const (
-	// After the server has ended a connection, it reads and discards input for at most lingerFor and lingerBytes. A slow client
-	// gets SlowWait instead of lingerFor.
+	// After the server has ended a connection, it reads and discards input for at most lingerFor and lingerBytes. For a
+	// slow client, Limits.SlowWait replaces lingerFor.
 	// Closing a socket with unread input resets it, and a reset discards data that the client has not read: the
 	// message with the reason for the end.
 	lingerFor   = 2 * time.Second
@@ -36,7 +36,7 @@ type conn struct {
 	session *session
 	framed  atomic.Bool // the handshake is complete
 	linger  atomic.Bool // the server ended the connection
-	slow    atomic.Bool // the client may need longer than lingerFor to read the rest
+	slow    atomic.Bool // the client has SlowWait to read the reason, also after everything is written
 	unread  atomic.Bool // the reader stopped in the middle of a message
 	closed  sync.Once
 
@@ -182,8 +182,8 @@ func (c *conn) discard() { _, _ = io.Copy(io.Discard, c.Conn) }
 // Close closes the connection. If the server ended it, Close closes only the sending direction, and the reader
 // continues for a while, so that the client has time to read the reason. finish closes the rest.
 //
-// A slow client keeps the time that part gave it. It may still have to read much that is written, from the buffers of the kernels.
-// If it answers a ping in there after finish, its kernel gets a reset and discards the rest, with the reason.
+// For a slow client, Close does not shorten the deadline that part has set. The kernels' buffers may hold much that the client
+// has not read, with pings in it. A pong that arrives after finish resets the connection, and the client loses the rest.
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
