@@ -85,8 +85,8 @@ func (n *Node) owned(ctx context.Context, f *follower) bool {
 // awaitOwners returns once each journal has an owner.
 func (n *Node) awaitOwners(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := n.persist(ctx, f, f.fold.WaitTip); err != nil {
-			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		if err := n.awaitFold(ctx, f); err != nil {
+			return err
 		}
 		for !n.owned(ctx, f) {
 			select {
@@ -103,34 +103,45 @@ func (n *Node) awaitOwners(ctx context.Context) error {
 // reads the read models, these must have applied the valid ones. It waits for brokers that do not answer.
 func (n *Node) AwaitTip(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := n.persist(ctx, f, func(ctx context.Context) error { return n.awaitTip(ctx, f) }); err != nil {
+		if err := n.awaitFold(ctx, f); err != nil {
+			return err
+		}
+		if err := n.awaitRows(ctx, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// persist calls await again after errors of the brokers, until the context ends or the follower can't reach its tip.
-func (n *Node) persist(ctx context.Context, f *follower, await func(context.Context) error) error {
+// awaitFold returns once a fold has reached its tip. It asks again when the brokers do not answer, until the context or the fold
+// ends.
+func (n *Node) awaitFold(ctx context.Context, f *follower) error {
 	for {
-		err := await(ctx)
-		if err == nil || ctx.Err() != nil || cmp.Or(f.fold.Err(), f.fold.Stopped(), f.rows.Err()) != nil {
-			return err
+		err := f.fold.WaitTip(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || cmp.Or(f.fold.Err(), f.fold.Stopped()) != nil {
+			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 		}
 		n.Logger.Warn("the end of the log can't be read yet", "journal", f.Name(), "error", err)
 		select {
 		case <-ctx.Done():
-			return err
 		case <-time.After(reachAgain):
 		}
 	}
 }
 
-// awaitTip is AwaitTip for one journal.
+// awaitTip is AwaitTip for one journal. It returns an error if the brokers do not answer.
 func (n *Node) awaitTip(ctx context.Context, f *follower) error {
 	if err := f.fold.WaitTip(ctx); err != nil {
 		return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 	}
+	return n.awaitRows(ctx, f)
+}
+
+// awaitRows returns once the rows that this node writes or reads include the fold's position.
+func (n *Node) awaitRows(ctx context.Context, f *follower) error {
 	if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // nobody may write the rows that a lone node reads
 		return nil
 	}
