@@ -20,7 +20,8 @@ import (
 type Wrap func(net.Conn) net.Conn
 
 const (
-	// After the server has ended a connection, it reads and discards input for at most lingerFor and lingerBytes.
+	// After the server has ended a connection, it reads and discards input for at most lingerFor and lingerBytes. For a
+	// slow client, Limits.SlowWait replaces lingerFor.
 	// Closing a socket with unread input resets it, and a reset discards data that the client has not read: the
 	// message with the reason for the end.
 	lingerFor   = 2 * time.Second
@@ -35,6 +36,7 @@ type conn struct {
 	session *session
 	framed  atomic.Bool // the handshake is complete
 	linger  atomic.Bool // the server ended the connection
+	slow    atomic.Bool // the client has SlowWait to read the reason, also after everything is written
 	unread  atomic.Bool // the reader stopped in the middle of a message
 	closed  sync.Once
 
@@ -179,6 +181,9 @@ func (c *conn) discard() { _, _ = io.Copy(io.Discard, c.Conn) }
 
 // Close closes the connection. If the server ended it, Close closes only the sending direction, and the reader
 // continues for a while, so that the client has time to read the reason. finish closes the rest.
+//
+// For a slow client, Close does not shorten the deadline that part has set. The kernels' buffers may hold much that the client
+// has not read, with pings in it. A pong that arrives after finish resets the connection, and the client loses the rest.
 func (c *conn) Close() error {
 	var err error
 	c.closed.Do(func() {
@@ -187,9 +192,18 @@ func (c *conn) Close() error {
 			err = c.Conn.Close()
 			return
 		}
-		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerFor))
+		if !c.slow.Load() {
+			_ = c.Conn.SetReadDeadline(time.Now().Add(lingerFor))
+		}
 	})
 	return err
+}
+
+// hasten ends the extra time of a slow client. written reports whether everything has been written.
+func (c *conn) hasten(written bool) {
+	if c.slow.Swap(false) && written {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerFor))
+	}
 }
 
 // finish closes the connection completely. It is called after the reader has ended: the client has answered the close

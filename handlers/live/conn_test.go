@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -137,6 +138,64 @@ func TestACloseFrameEndsTheStream(t *testing.T) {
 	h.serving.Wait()
 	if got := string(bytes.Join(r.writes, nil)); got != "\x81\x01a\x81\x01b\x88\x02\x03\xe8" {
 		t.Errorf("%q", got)
+	}
+}
+
+// halfClosing is a recorder that notes the last time until which it may be read.
+type halfClosing struct {
+	*recorder
+	halfClosed bool
+	readUntil  time.Time
+}
+
+func (h *halfClosing) CloseWrite() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.halfClosed = true
+	return nil
+}
+
+func (h *halfClosing) SetReadDeadline(t time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.readUntil = t
+	return nil
+}
+
+// TestTheTimeToReadTheReason: all is written when a connection ends. A slow client, which may have much to read before that, gets
+// more time than others, until the server stops.
+func TestTheTimeToReadTheReason(t *testing.T) {
+	for name, test := range map[string]struct {
+		end  func(*session)
+		time time.Duration
+	}{
+		"a slow client": {func(s *session) { s.slow() }, Limits{}.withDefaults().SlowWait},
+		"another":       {func(s *session) { s.close(nil, 1001, "") }, lingerFor},
+		"a slow client of a server that stops": {func(s *session) {
+			s.slow()
+			s.hub.serving.Wait()
+			s.hasten()
+		}, lingerFor},
+		"a server that stops before all is written": {func(s *session) {
+			s.slow()
+			s.hasten()
+		}, lingerFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, r, h := recorded()
+				s.cancel = func() {}
+				c := &halfClosing{recorder: r}
+				s.conn.Conn = c
+				close(r.proceed)
+				test.end(s)
+				h.serving.Wait()
+				if took := time.Until(c.readUntil); !c.halfClosed || took != test.time {
+					t.Errorf("the sending half is closed: %v; the client has %v, want %v", c.halfClosed, took, test.time)
+				}
+				s.gone()
+			})
+		})
 	}
 }
 

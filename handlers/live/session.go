@@ -146,6 +146,7 @@ func (s *session) endSlow(message string) {
 	}
 	s.hub.metrics.slow.Inc()
 	s.hub.metrics.errors.WithLabelValues(string(SlowConsumer)).Inc()
+	s.conn.slow.Store(true)
 	s.end(errorMessage(SlowConsumer, message), melody.ClosePolicyViolation, string(SlowConsumer), s.hub.limits.SlowWait)
 	s.out.shedder = time.AfterFunc(s.hub.limits.WriteWait, func() {
 		s.mu.Lock()
@@ -369,6 +370,7 @@ func (s *session) hasten() {
 	defer s.mu.Unlock()
 	if s.ending.cutter != nil && !s.ending.over {
 		s.ending.cutter.Reset(s.hub.limits.WriteWait)
+		s.conn.hasten(!s.out.writing)
 	}
 }
 

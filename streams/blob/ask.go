@@ -56,11 +56,11 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 	var none T
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := time.AfterFunc(quietFor, func() {
+	quiet := startCountdown(quietFor, func() {
 		l.silent.Store(time.Now().UnixNano())
 		cancel(fmt.Errorf("%w within %v", ErrSilent, quietFor))
 	})
-	defer quiet.Stop()
+	defer quiet.stop()
 	select {
 	case l.free <- struct{}{}:
 	case <-ctx.Done(): // Pending questions hang
@@ -76,7 +76,7 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 			// Progress of an abandoned question must not restart the timer: when it fired, the store would look silent
 			// again.
 			if ctx.Err() == nil {
-				quiet.Reset(quietFor)
+				quiet.restart()
 			}
 		})
 		if settled.CompareAndSwap(false, true) {

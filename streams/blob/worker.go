@@ -54,25 +54,26 @@ func (w *worker) end() { close(w.questions) }
 // ask runs a question and returns its result, or ErrSilent if the store does not answer in time. The abandoned question
 // may continue, and later questions wait for it.
 func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes []byte) (int, error) {
-	w.quiet.Reset(within)
+	step, left := within/countSteps, countSteps // as countdown does
+	w.quiet.Reset(step)
 	defer w.quiet.Stop()
-	select {
-	case w.line.free <- struct{}{}:
-	case <-w.quiet.C: // Pending questions hang
-		return 0, w.silent(within)
-	}
 	w.questionCount++
-	w.questions <- question{w.questionCount, do, bytes}
-	for {
+	for free := w.line.free; ; {
 		select {
+		case free <- struct{}{}:
+			free = nil // a send to nil blocks: the question is asked once
+			w.questions <- question{w.questionCount, do, bytes}
 		case a := <-w.answers:
 			if a.number < w.questionCount { // answer to an abandoned question
 				continue
 			}
 			w.line.silent.Store(0)
 			return a.n, a.err
-		case <-w.quiet.C:
-			return 0, w.silent(within)
+		case <-w.quiet.C: // pending questions hang, or this one
+			if left--; left == 0 {
+				return 0, w.silent(within)
+			}
+			w.quiet.Reset(step)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (a *applicant) file() (answered, gone bool, err error) {
 			a.broken++
 		}
 		return true, false, nil
-	case failed == nil && answer.Status != http.StatusServiceUnavailable:
+	case failed == nil && answer.Status != http.StatusServiceUnavailable && !answer.busy():
 		return false, false, fmt.Errorf("%s of %s: %d: %s", f.key, a.name, answer.Status, answer.Body)
 	case upload:
 		a.broken++

@@ -252,7 +252,7 @@ func onlyTheVenue(route string) bool {
 }
 
 const (
-	// reachAgain is the wait after the brokers did not answer a node that follows a venue.
+	// reachAgain is the wait after the brokers did not answer a node that waits for records.
 	reachAgain = time.Second
 	// lookAgain is the time after which a node that waits for records looks whether its rows have stopped.
 	lookAgain = 10 * time.Second

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -84,8 +85,8 @@ func (n *Node) owned(ctx context.Context, f *follower) bool {
 // awaitOwners returns once each journal has an owner.
 func (n *Node) awaitOwners(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := f.fold.WaitTip(ctx); err != nil {
-			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		if err := n.awaitFold(ctx, f); err != nil {
+			return err
 		}
 		for !n.owned(ctx, f) {
 			select {
@@ -99,21 +100,48 @@ func (n *Node) awaitOwners(ctx context.Context) error {
 }
 
 // AwaitTip returns once this node's followers have read all records that the journals have now. If the node writes or
-// reads the read models, these must have applied the valid ones.
+// reads the read models, these must have applied the valid ones. It waits for brokers that do not answer.
 func (n *Node) AwaitTip(ctx context.Context) error {
 	for _, f := range n.followers {
-		if err := n.awaitTip(ctx, f); err != nil {
+		if err := n.awaitFold(ctx, f); err != nil {
+			return err
+		}
+		if err := n.awaitRows(ctx, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// awaitTip is AwaitTip for one journal.
+// awaitFold returns once a fold has reached its tip. It asks again when the brokers do not answer, until the context or the fold
+// ends.
+func (n *Node) awaitFold(ctx context.Context, f *follower) error {
+	for {
+		err := f.fold.WaitTip(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil || cmp.Or(f.fold.Err(), f.fold.Stopped()) != nil {
+			return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
+		}
+		n.Logger.Warn("the end of the log can't be read yet", "journal", f.Name(), "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(reachAgain):
+		}
+	}
+}
+
+// awaitTip is AwaitTip for one journal. It returns an error if the brokers do not answer.
 func (n *Node) awaitTip(ctx context.Context, f *follower) error {
 	if err := f.fold.WaitTip(ctx); err != nil {
 		return fmt.Errorf("waiting for the follower of the journal %s: %w", f.Name(), err)
 	}
+	return n.awaitRows(ctx, f)
+}
+
+// awaitRows returns once the rows that this node writes or reads include the fold's position.
+func (n *Node) awaitRows(ctx context.Context, f *follower) error {
 	if !n.Roles.Projector && (!n.Roles.API || n.Alone) { // nobody may write the rows that a lone node reads
 		return nil
 	}
