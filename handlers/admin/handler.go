@@ -25,6 +25,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/logclock"
@@ -107,8 +108,22 @@ func New(c Config) *Handler {
 
 // Routes lists all routes of the interface. Each file of the package lists its part.
 func (h *Handler) Routes() []rest.Route {
-	return slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
+	all := slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
 		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.fourEyesRoutes(), h.importRoutes(), h.cfg.Reads)
+	for i := range all {
+		all[i].Handler = unconfined(all[i].Handler)
+	}
+	return all
+}
+
+// unconfined refuses tokens limited to one trading account, because the interface concerns the whole venue.
+func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if rest.PrincipalOf(c).Customer != "" {
+			return problem.Forbidden("The token is confined to one account.")
+		}
+		return next(c)
+	}
 }
 
 // Base is the path prefix of the interface.
