@@ -12,10 +12,10 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
-	"github.com/perpetua-exchange/perpetua/handlers/web/slots"
 	"github.com/perpetua-exchange/perpetua/projections/dataset"
 	"github.com/perpetua-exchange/perpetua/projections/marketdata"
 )
@@ -31,17 +31,20 @@ type Config struct {
 	// TimeOf returns the time of a record, or false if this node does not know it.
 	TimeOf func(ctx context.Context, sequence int64) (at scalar.Time, known bool, err error)
 
-	// downloads has a slot for each file that is open, by the network of the client.
-	downloads *slots.Slots
+	downloads *capacity.Limiter // of files that are open, by the client's network
 }
 
 // maxDownloads and maxDownloadsOfNetwork limit the files that are open at the same time. A client may read slowly, and its download
 // takes a file of the process besides its connection.
 const maxDownloads, maxDownloadsOfNetwork = 128, 64
 
+// capacityWithin is how long a download waits for capacity.
+const capacityWithin = 2 * time.Second
+
 // Register adds the routes.
 func Register(e *echo.Echo, c Config) {
-	c.downloads = slots.New(maxDownloads, maxDownloadsOfNetwork)
+	c.downloads = capacity.New(maxDownloads, maxDownloadsOfNetwork, capacityWithin,
+		capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."})
 	e.GET("/data/", c.list)
 	e.GET("/data/:table/:file", c.file)
 }

@@ -1,6 +1,7 @@
 package marketdata_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,6 +58,7 @@ type counted struct {
 	*blob.Store
 	lists, opens atomic.Int64
 	hold         chan struct{} // each opening waits until it is closed; nil for none
+	instead      func() error  // called instead of opening a file, unless it is nil
 }
 
 func (c *counted) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
@@ -68,6 +70,9 @@ func (c *counted) NewReaderAt(ctx context.Context, key string, offset int64) (*b
 	c.opens.Add(1)
 	if c.hold != nil {
 		<-c.hold
+	}
+	if c.instead != nil {
+		return nil, c.instead()
 	}
 	return c.Store.NewReaderAt(ctx, key, offset)
 }
@@ -296,7 +301,7 @@ func TestDownloadsOfANetwork(t *testing.T) {
 	go func() { refused <- get("2001:db8::2") }()
 	select {
 	case w := <-refused:
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"DOWNLOADS_BUSY"`) || w.Header().Get("ETag") != "" || w.Header().Get("Retry-After") != "1" {
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"DOWNLOADS_BUSY"`) || w.Header().Get("ETag") != "" || w.Header().Get("Retry-After") != "1" || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("one more than the network may have: %d %s", w.Code, w.Body)
 		}
 	case <-time.After(time.Minute):
@@ -308,6 +313,50 @@ func TestDownloadsOfANetwork(t *testing.T) {
 	downloads.Wait()
 	download("2001:db8::2")
 	downloads.Wait()
+}
+
+// unwritable is a response whose client has gone.
+type unwritable struct{ *httptest.ResponseRecorder }
+
+func (unwritable) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestDownloadsEnd: however a request ends, its download does not count any more. Each case has more requests than a network may have
+// at the same time.
+func TestDownloadsEnd(t *testing.T) {
+	v := newVenue(t)
+	first := v.list(t, "?table=trades&to=2026-11-24")[0]
+	for name, c := range map[string]struct {
+		method, header, value string
+		gone                  bool
+		instead               func() error
+		status                int
+	}{
+		"whole":           {status: 200},
+		"head":            {method: http.MethodHead, status: 200},
+		"range":           {header: "Range", value: "bytes=8-15", status: 206},
+		"known":           {header: "If-None-Match", value: `"` + *first.SHA256 + `"`, status: 304},
+		"another":         {header: "If-Match", value: `"other"`, status: 412},
+		"after the end":   {header: "Range", value: "bytes=999999999-", status: 416},
+		"client has gone": {gone: true, status: 200},
+		"lost":            {instead: func() error { return io.ErrUnexpectedEOF }, status: 503},
+		"panic":           {instead: func() error { panic("the bucket") }, status: 500},
+	} {
+		v.files.instead = c.instead
+		for range 65 {
+			r, w := httptest.NewRequestWithContext(t.Context(), cmp.Or(c.method, http.MethodGet), first.Path, nil), httptest.NewRecorder()
+			if c.header != "" {
+				r.Header.Set(c.header, c.value)
+			}
+			if c.gone {
+				v.server.ServeHTTP(unwritable{w}, r)
+			} else {
+				v.server.ServeHTTP(w, r)
+			}
+			if w.Code != c.status || strings.Contains(w.Body.String(), "DOWNLOADS_BUSY") {
+				t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+			}
+		}
+	}
 }
 
 // TestListIsFiltered filters by table and date.

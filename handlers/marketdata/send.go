@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections/marketdata"
@@ -21,16 +22,12 @@ const (
 	mediaType = "application/vnd.apache.parquet"
 	// pieceLimit is how long a client may take to read one piece of a file.
 	pieceLimit = time.Minute
-	// busyLimit is how long a request waits for one of the downloads.
-	busyLimit = 2 * time.Second
 )
 
 // send sends a file, or the range of it that the client asks for, or 304 if the client has it.
 func (cfg *Config) send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) error {
-	enter := func(ctx context.Context) (leave func(), ok bool) {
-		return cfg.downloads.Take(ctx, access.NetworkOf(rest.Address(c)).String())
-	}
-	content := &section{ctx: c.Request().Context(), enter: enter, store: s, date: date, file: f}
+	content := &section{ctx: c.Request().Context(), downloads: cfg.downloads, network: access.NetworkOf(rest.Address(c)).String(),
+		store: s, date: date, file: f}
 	defer content.Close()
 	h := c.Response().Header()
 	h.Set("ETag", `"`+f.SHA256.String()+`"`)
@@ -99,35 +96,28 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // section reads a file of the bucket from any offset on. It implements io.ReadSeeker. The caller seeks, opens it, and then only reads.
 type section struct {
-	ctx   context.Context
-	enter func(context.Context) (leave func(), ok bool)
-	store *marketdata.Store
-	date  string
-	file  *marketdata.File
+	ctx       context.Context
+	downloads *capacity.Limiter
+	network   string // of the client
+	store     *marketdata.Store
+	date      string
+	file      *marketdata.File
 
 	offset int64
+	leave  func()        // releases the capacity; nil if there is none
 	from   io.ReadCloser // nil if it is not open
-	leave  func()
 }
 
 // open opens the file. Its error is a problem, unless the request has ended.
-func (s *section) open() error {
-	soon, cancel := context.WithTimeout(s.ctx, busyLimit)
-	defer cancel()
-	leave, ok := s.enter(soon)
-	switch {
-	case ok:
-	case s.ctx.Err() != nil:
-		return s.ctx.Err()
-	default:
-		return problem.Unavailable("DOWNLOADS_BUSY", "Too many files are being downloaded.", time.Second)
+func (s *section) open() (err error) {
+	if s.leave, err = s.downloads.Take(s.ctx, s.network); err != nil {
+		return err
 	}
 	from, err := s.store.Open(s.ctx, s.date, s.file, s.offset)
 	if err != nil {
-		leave()
 		return unavailable(err)
 	}
-	s.from, s.leave = from, leave
+	s.from = from
 	return nil
 }
 
@@ -154,11 +144,14 @@ func (s *section) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the reading.
+// Close ends the reading. It releases the capacity even if the file is not open.
 func (s *section) Close() {
+	if s.leave != nil {
+		defer s.leave()
+		s.leave = nil
+	}
 	if s.from != nil {
 		_ = s.from.Close()
-		s.leave()
 		s.from = nil
 	}
 }
