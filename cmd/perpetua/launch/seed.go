@@ -166,7 +166,7 @@ func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
 }
 
 // restore makes a change of the preset operator activate it and lift its limit to one account, unless the venue has an active operator
-// without such a limit. Otherwise no one could activate a user any more.
+// of all accounts. Otherwise no one could activate a user any more.
 func (s *seeder) restore(u local.User, change *identity.ChangeUser) error {
 	if !slices.Contains(u.Scopes, identity.ScopeOperator) {
 		return nil

@@ -8,7 +8,7 @@ import (
 )
 
 // errorLog returns the error log of an HTTP server. Most lines are about what a client sent, and no limit counts them: they are logged
-// at debug level, so that clients cannot fill the log. The others begin with "http:", or tell of a panic.
+// at debug level, so that clients cannot fill the log. The others begin with "http:" or report a panic.
 func errorLog(l *slog.Logger) *log.Logger { return log.New(serverLines{l}, "", 0) }
 
 // serverLines logs each line that an HTTP server writes.
