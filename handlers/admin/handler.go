@@ -25,7 +25,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
 	"github.com/perpetua-exchange/perpetua/streams/logclock"
@@ -110,20 +109,7 @@ func New(c Config) *Handler {
 func (h *Handler) Routes() []rest.Route {
 	all := slices.Concat(h.brokerRoutes(), h.userRoutes(), h.keyRoutes(), h.instrumentRoutes(), h.moneyRoutes(), h.accountRoutes(),
 		h.insuranceRoutes(), h.systemRoutes(), h.questionnaireRoutes(), h.entitlementRoutes(), h.actionRoutes(), h.erasureRoutes(), h.fourEyesRoutes(), h.importRoutes(), h.cfg.Reads)
-	for i := range all {
-		all[i].Handler = unconfined(all[i].Handler)
-	}
-	return all
-}
-
-// unconfined refuses tokens limited to one trading account, because the interface concerns the whole venue.
-func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if rest.PrincipalOf(c).Customer != "" {
-			return problem.Forbidden("The token is confined to one account.")
-		}
-		return next(c)
-	}
+	return rest.Unconfined(all) // the interface concerns the whole venue
 }
 
 // Base is the path prefix of the interface.
