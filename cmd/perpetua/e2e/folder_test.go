@@ -437,7 +437,7 @@ func TestNoOperatorIsLeft(t *testing.T) {
 	v.start()
 	t.Cleanup(v.stop)
 	const password = "a password of the second"
-	made := v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"second","password":"`+password+`","broker":"venue","scopes":["operator","trade"]}`)
+	made := v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"second","password":"`+password+`","broker":"venue","scopes":["operator","trade","read"]}`)
 	v.tokens["second"] = v.login("second", password, made)
 	v.must(200, "second", http.MethodPatch, "/admin/v1/users/operator", `{"is_active":false,"scopes":["read"]}`)
 	again := func() {
@@ -456,6 +456,7 @@ func TestNoOperatorIsLeft(t *testing.T) {
 	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/second", `{"is_active":true}`)
 	v.tokens["second"] = v.login("second", password)
 	v.must(201, "second", http.MethodPost, "/v1/customers", `{"customer_code":"V-1"}`)
+	v.must(200, "second", http.MethodGet, "/v1/customers/V-1/account-summary", nil) // waits until the node has the customer
 	for _, user := range []string{"operator", "second"} {
 		v.must(200, "second", http.MethodPatch, "/admin/v1/users/"+user, `{"customer_code":"V-1"}`)
 	}
