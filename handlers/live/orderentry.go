@@ -81,7 +81,7 @@ type entry struct {
 func parseEntry(raw []byte) (*entry, error) {
 	e := &entry{}
 	var data jsontext.Value
-	var faults []error
+	var fault error // the first one
 	cut := cutter{raw: raw, enter: "data", members: e.room[:0]}
 	defer cut.done()
 	for cut.next() {
@@ -93,10 +93,12 @@ func parseEntry(raw []byte) (*entry, error) {
 		case "data":
 			data = cut.value
 		default:
-			faults = append(faults, fmt.Errorf("order entry takes no field %.64q", cut.name))
+			if fault == nil {
+				fault = fmt.Errorf("order entry takes no field %.64q", cut.name)
+			}
 		}
-		if cut.again {
-			faults = append(faults, errors.New("a field is given twice"))
+		if cut.again && fault == nil {
+			fault = errors.New("a field is given twice")
 		}
 	}
 	shape, known := entryShapes[e.op]
@@ -107,8 +109,8 @@ func parseEntry(raw []byte) (*entry, error) {
 		e.id = nil
 		return e, fmt.Errorf("%s needs an id, a string or a number of at most %d bytes", e.op, maxID)
 	}
-	if len(faults) > 0 {
-		return e, faults[0]
+	if fault != nil {
+		return e, fault
 	}
 	if data.Kind() != '{' {
 		return e, errors.New("data must be an object")
@@ -221,7 +223,11 @@ func blank(raw []byte, data []member) {
 	}
 }
 
-// cutter splits an object into its members and parses the values only far enough to find their ends.
+// requestMembers are the members of an order entry request.
+var requestMembers = [...]string{"op", "id", "data"}
+
+// cutter splits an object into its members and parses the values only far enough to find their ends. Its time is
+// proportional to the size of the object, because it reads messages before they count towards a limit.
 type cutter struct {
 	raw     []byte
 	enter   string   // name of a member that is split too if it is an object
@@ -231,9 +237,8 @@ type cutter struct {
 	name   []byte
 	quoted []byte         // the name as sent
 	value  jsontext.Value // the value as sent
-	again  bool           // the name is a duplicate
-	names  [][]byte
-	room   [8][]byte // initial storage of names
+	again  bool           // the name is a duplicate of one of requestMembers
+	seen   [len(requestMembers)]bool
 	err    error
 }
 
@@ -252,7 +257,6 @@ func (c *cutter) next() bool {
 	if c.dec == nil {
 		c.dec = decoders.Get().(*jsontext.Decoder)
 		c.dec.Reset(bytes.NewBuffer(c.raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-		c.names = c.room[:0]
 		if open, err := c.dec.ReadToken(); err != nil || open.Kind() != '{' {
 			c.err = errNoObject
 			return false
@@ -272,8 +276,12 @@ func (c *cutter) next() bool {
 	if c.name, err = unquoted(c.quoted); err != nil {
 		c.name = c.quoted // an invalid name, which matches no member
 	}
-	c.again = slices.ContainsFunc(c.names, func(other []byte) bool { return bytes.Equal(other, c.name) })
-	c.names = append(c.names, c.name)
+	c.again = false
+	for i, name := range requestMembers {
+		if string(c.name) == name {
+			c.again, c.seen[i] = c.seen[i], true
+		}
+	}
 	if c.enter != "" && string(c.name) == c.enter && c.dec.PeekKind() == '{' {
 		c.err = c.split()
 	} else {

@@ -1,6 +1,9 @@
 package live
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // BenchmarkParseEntry reads an order entry as a socket brings it.
 func BenchmarkParseEntry(b *testing.B) {
@@ -12,6 +15,21 @@ func BenchmarkParseEntry(b *testing.B) {
 		copy(message, raw)
 		if _, err := parseEntry(message); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkManyMembers reads a message of the greatest size with as many members as fit.
+func BenchmarkManyMembers(b *testing.B) {
+	raw := []byte(`{"op":"ping"`)
+	for i := 0; len(raw) < 32<<10-16; i++ {
+		raw = fmt.Appendf(raw, `,"%x":0`, i)
+	}
+	raw = append(raw, '}')
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		if e, err := parseEntry(raw); e != nil || err != nil {
+			b.Fatal(e, err)
 		}
 	}
 }

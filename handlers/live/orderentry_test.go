@@ -175,3 +175,25 @@ func TestEntriesShareNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRepeatedMembers: only the members of order entry are compared with each other. A message may have thousands of others, and it is
+// read before it counts towards a limit.
+func TestRepeatedMembers(t *testing.T) {
+	for text, again := range map[string]string{
+		`{"op":1,"id":2,"op":3,"data":{"id":4},"data":5,"id":6}`: "op data id",
+		`{"x":1,"x":2,"id":3,"x":4}`:                             "",
+		`{"\u006fp":1,"op":2}`:                                   "op",
+	} {
+		var got []string
+		cut := cutter{raw: []byte(text), enter: "data"}
+		for cut.next() {
+			if cut.again {
+				got = append(got, string(cut.name))
+			}
+		}
+		cut.done()
+		if names := strings.Join(got, " "); names != again || cut.err != nil {
+			t.Errorf("%s: %q are repeated, want %q; %v", text, names, again, cut.err)
+		}
+	}
+}

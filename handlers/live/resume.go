@@ -10,6 +10,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/streams/follow"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -63,7 +64,7 @@ const (
 	// live messages.
 	nearTip = 256
 	// maxResuming is the maximum number of subscriptions of a node that read the log concurrently, and
-	// maxResumingOfUser that of one user over all connections. Others wait.
+	// maxResumingOfUser that of one user over all connections, or without a token of one network. Others wait.
 	maxResuming       = 16
 	maxResumingOfUser = 4
 	// turnWait is how long a subscription waits for its client before it lets others read the log.
@@ -154,10 +155,8 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 	if from.part > 0 {
 		last++
 	}
-	user := s.address // identifies anonymous readers of public channels
-	if p := s.principal(); p != nil {
-		user = p.Broker + "/" + p.Username
-	} else if c.private { // do not let a client wait that may not subscribe
+	p := s.principal()
+	if p == nil && c.private { // do not let a client wait that may not subscribe
 		return refuse(AuthenticationRequired, "the channel needs an authenticated connection")
 	}
 	err := h.await(s.ctx, last)
@@ -186,9 +185,17 @@ func (h *Hub) resume(s *session, r *request, c *channel, topic, symbol string) *
 		s.send(encode(ack{"subscribed", topic, r.id}))
 	})
 	if refused == nil {
-		h.serving.Go(func() { h.catchUp(sub, user) }) // Add is safe: the counter includes the session's handler
+		h.serving.Go(func() { h.catchUp(sub, readerOf(p, s.address)) }) // Add is safe: the counter includes the session's handler
 	}
 	return refused
+}
+
+// readerOf names the clients that share the slots of one user: those of a user, or of a network without a token.
+func readerOf(p *access.Principal, address string) string {
+	if p == nil {
+		return access.NetworkOf(address).String()
+	}
+	return p.Broker + "/" + p.Username
 }
 
 // catchUp serves a subscription from the log until it has caught up, and then connects it to the live messages. While

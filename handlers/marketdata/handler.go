@@ -12,6 +12,7 @@ import (
 
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/validation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/input"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
@@ -29,10 +30,21 @@ type Config struct {
 	LogTime func() scalar.Time
 	// TimeOf returns the time of a record, or false if this node does not know it.
 	TimeOf func(ctx context.Context, sequence int64) (at scalar.Time, known bool, err error)
+
+	downloads *capacity.Limiter // of files that are open, by the client's network
 }
+
+// maxDownloads and maxDownloadsOfNetwork limit the files that are open at the same time. A client may read slowly, and its download
+// takes a file of the process besides its connection.
+const maxDownloads, maxDownloadsOfNetwork = 128, 64
+
+// capacityWithin is how long a download waits for capacity.
+const capacityWithin = 2 * time.Second
 
 // Register adds the routes.
 func Register(e *echo.Echo, c Config) {
+	c.downloads = capacity.New(maxDownloads, maxDownloadsOfNetwork, capacityWithin,
+		capacity.Busy{Code: "DOWNLOADS_BUSY", Message: "Too many files are being downloaded."})
 	e.GET("/data/", c.list)
 	e.GET("/data/:table/:file", c.file)
 }
@@ -176,7 +188,7 @@ func (cfg *Config) file(c echo.Context) error {
 	if f == nil { // an earlier build has made the day without this table
 		return problem.NotFound("DATA_NOT_FOUND", "The files of "+date+" do not have this table.")
 	}
-	return send(c, s, date, f)
+	return cfg.send(c, s, date, f)
 }
 
 // missing returns the problem for a day without files. at is the index of the first day after it.

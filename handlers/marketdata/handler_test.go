@@ -1,16 +1,20 @@
 package marketdata_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	gocloud "gocloud.dev/blob"
@@ -53,6 +57,8 @@ func (s *source) Close() {}
 type counted struct {
 	*blob.Store
 	lists, opens atomic.Int64
+	hold         chan struct{} // each opening waits until it is closed; nil for none
+	instead      func() error  // called instead of opening a file, unless it is nil
 }
 
 func (c *counted) List(ctx context.Context, prefix string) ([]*gocloud.ListObject, error) {
@@ -62,15 +68,22 @@ func (c *counted) List(ctx context.Context, prefix string) ([]*gocloud.ListObjec
 
 func (c *counted) NewReaderAt(ctx context.Context, key string, offset int64) (*blob.Reader, error) {
 	c.opens.Add(1)
+	if c.hold != nil {
+		<-c.hold
+	}
+	if c.instead != nil {
+		return nil, c.instead()
+	}
 	return c.Store.NewReaderAt(ctx, key, offset)
 }
 
 // venue serves the files of two days, 2026-11-24 and 2026-11-26, and is in the day 2026-11-28.
 type venue struct {
-	url   string
-	store *marketdata.Store
-	err   error
-	files *counted
+	url    string
+	server http.Handler // at the url
+	store  *marketdata.Store
+	err    error
+	files  *counted
 
 	days string // prefix of the keys of the manifests
 	open func() // replaces the store by one that knows no manifest yet
@@ -109,7 +122,9 @@ func newVenueThat(t *testing.T, made bool) *venue {
 	if err := m.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	e, err := rest.New(rest.Options{})
+	_, loopback, err := net.ParseCIDR("127.0.0.0/8")
+	must(t, err)
+	e, err := rest.New(rest.Options{TrustedProxies: []*net.IPNet{loopback}})
 	must(t, err)
 	handler.Register(e.Echo, handler.Config{Made: made, Store: func(context.Context) (*marketdata.Store, error) { return v.store, v.err },
 		LogTime: func() scalar.Time { return begins + 4*scalar.Day },
@@ -118,7 +133,7 @@ func newVenueThat(t *testing.T, made bool) *venue {
 		}})
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	v.url = server.URL
+	v.url, v.server = server.URL, e
 	return v
 }
 
@@ -244,6 +259,103 @@ func TestTheBucketIsSpared(t *testing.T) {
 	}
 	if n := v.files.lists.Load() - lists; n > 1 { // another one if the test took long
 		t.Errorf("the bucket listed the days %d times", n)
+	}
+}
+
+// TestDownloadsOfANetwork: a network has a bounded number of downloads, which leaves some to others.
+func TestDownloadsOfANetwork(t *testing.T) {
+	v := newVenue(t)
+	path := v.list(t, "?table=trades&to=2026-11-24")[0].Path
+	v.files.hold = make(chan struct{})
+	release := sync.OnceFunc(func() { close(v.files.hold) })
+	defer release()
+	get := func(address string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(http.MethodGet, path, nil), httptest.NewRecorder()
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set("X-Forwarded-For", address)
+		v.server.ServeHTTP(w, r)
+		return w
+	}
+	var downloads sync.WaitGroup
+	download := func(address string) {
+		downloads.Go(func() {
+			if w := get(address); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", address, w.Code, w.Body)
+			}
+		})
+	}
+	opened := func(want int64) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); v.files.opens.Load() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%d files are open, want %d", v.files.opens.Load(), want)
+			}
+		}
+	}
+	const most = 64
+	for range most {
+		download("2001:db8::1")
+	}
+	opened(most)
+	refused := make(chan *httptest.ResponseRecorder, 1)
+	go func() { refused <- get("2001:db8::2") }()
+	select {
+	case w := <-refused:
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), `"DOWNLOADS_BUSY"`) || w.Header().Get("ETag") != "" || w.Header().Get("Retry-After") != "1" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("one more than the network may have: %d %s", w.Code, w.Body)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("one more than the network may have is not refused, and %d files are open", v.files.opens.Load())
+	}
+	download("2001:db8:0:1::1")
+	opened(most + 1)
+	release()
+	downloads.Wait()
+	download("2001:db8::2")
+	downloads.Wait()
+}
+
+// unwritable is a response whose client has gone.
+type unwritable struct{ *httptest.ResponseRecorder }
+
+func (unwritable) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+
+// TestDownloadsEnd: however a request ends, its download does not count any more. Each case has more requests than a network may have
+// at the same time.
+func TestDownloadsEnd(t *testing.T) {
+	v := newVenue(t)
+	first := v.list(t, "?table=trades&to=2026-11-24")[0]
+	for name, c := range map[string]struct {
+		method, header, value string
+		gone                  bool
+		instead               func() error
+		status                int
+	}{
+		"whole":           {status: 200},
+		"head":            {method: http.MethodHead, status: 200},
+		"range":           {header: "Range", value: "bytes=8-15", status: 206},
+		"known":           {header: "If-None-Match", value: `"` + *first.SHA256 + `"`, status: 304},
+		"another":         {header: "If-Match", value: `"other"`, status: 412},
+		"after the end":   {header: "Range", value: "bytes=999999999-", status: 416},
+		"client has gone": {gone: true, status: 200},
+		"lost":            {instead: func() error { return io.ErrUnexpectedEOF }, status: 503},
+		"panic":           {instead: func() error { panic("the bucket") }, status: 500},
+	} {
+		v.files.instead = c.instead
+		for range 65 {
+			r, w := httptest.NewRequestWithContext(t.Context(), cmp.Or(c.method, http.MethodGet), first.Path, nil), httptest.NewRecorder()
+			if c.header != "" {
+				r.Header.Set(c.header, c.value)
+			}
+			if c.gone {
+				v.server.ServeHTTP(unwritable{w}, r)
+			} else {
+				v.server.ServeHTTP(w, r)
+			}
+			if w.Code != c.status || strings.Contains(w.Body.String(), "DOWNLOADS_BUSY") {
+				t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+			}
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/perpetua-exchange/perpetua/handlers/web/access"
+	"github.com/perpetua-exchange/perpetua/handlers/web/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/projections/marketdata"
@@ -23,8 +25,9 @@ const (
 )
 
 // send sends a file, or the range of it that the client asks for, or 304 if the client has it.
-func send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) error {
-	content := &section{ctx: c.Request().Context(), store: s, date: date, file: f}
+func (cfg *Config) send(c echo.Context, s *marketdata.Store, date string, f *marketdata.File) error {
+	content := &section{ctx: c.Request().Context(), downloads: cfg.downloads, network: access.NetworkOf(rest.Address(c)).String(),
+		store: s, date: date, file: f}
 	defer content.Close()
 	h := c.Response().Header()
 	h.Set("ETag", `"`+f.SHA256.String()+`"`)
@@ -66,8 +69,7 @@ func (p *pieces) WriteHeader(status int) {
 	case http.StatusPreconditionFailed:
 		p.problem = problem.New(status, "FILE_DIFFERS", "The file does not have the ETag that the header If-Match names.")
 	case http.StatusOK, http.StatusPartialContent:
-		if err := p.content.open(); err != nil {
-			p.problem = unavailable(err)
+		if p.problem = p.content.open(); p.problem != nil {
 			h.Del("Content-Range")
 			h.Del("Accept-Ranges")
 		}
@@ -94,21 +96,29 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // section reads a file of the bucket from any offset on. It implements io.ReadSeeker. The caller seeks, opens it, and then only reads.
 type section struct {
-	ctx   context.Context
-	store *marketdata.Store
-	date  string
-	file  *marketdata.File
+	ctx       context.Context
+	downloads *capacity.Limiter
+	network   string // of the client
+	store     *marketdata.Store
+	date      string
+	file      *marketdata.File
 
 	offset int64
+	leave  func()        // releases the capacity; nil if there is none
 	from   io.ReadCloser // nil if it is not open
 }
 
-func (s *section) open() error {
-	from, err := s.store.Open(s.ctx, s.date, s.file, s.offset)
-	if err == nil {
-		s.from = from
+// open opens the file. Its error is a problem, unless the request has ended.
+func (s *section) open() (err error) {
+	if s.leave, err = s.downloads.Take(s.ctx, s.network); err != nil {
+		return err
 	}
-	return err
+	from, err := s.store.Open(s.ctx, s.date, s.file, s.offset)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.from = from
+	return nil
 }
 
 // Read implements io.Reader.
@@ -134,8 +144,12 @@ func (s *section) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the reading.
+// Close ends the reading. It releases the capacity even if the file is not open.
 func (s *section) Close() {
+	if s.leave != nil {
+		defer s.leave()
+		s.leave = nil
+	}
 	if s.from != nil {
 		_ = s.from.Close()
 		s.from = nil

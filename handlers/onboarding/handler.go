@@ -27,12 +27,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/domain/owner"
-	"github.com/perpetua-exchange/perpetua/handlers/onboarding/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/onboarding/upload"
 	"github.com/perpetua-exchange/perpetua/handlers/web/access"
 	"github.com/perpetua-exchange/perpetua/handlers/web/asof"
+	"github.com/perpetua-exchange/perpetua/handlers/web/capacity"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
-	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
@@ -135,24 +134,12 @@ func (h *Handler) Routes() []rest.Route {
 		all = slices.Concat(all, h.ownerRoutes(k), h.responseRoutes(k), h.triggerRoutes(k), h.documentRoutes(k), h.exportRoutes(k))
 	}
 	all = append(all, h.webhookRoutes()...)
-	for i := range all {
-		all[i].Handler = unconfined(all[i].Handler)
-	}
+	all = rest.Unconfined(all)                                        // onboarding concerns the whole tenant
 	return append(all, rest.Get(filesAt+"/:document_id", h.download)) // authorized by a link, without a token
 }
 
 // Register adds the routes.
 func (h *Handler) Register(e *echo.Echo) { h.cfg.Auth.Register(e, h.Routes()) }
-
-// unconfined refuses tokens limited to one trading account, because onboarding concerns the whole tenant.
-func unconfined(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		if p := rest.PrincipalOf(c); p != nil && p.Customer != "" {
-			return problem.Forbidden("The token is for one account only.")
-		}
-		return next(c)
-	}
-}
 
 // get and post return routes for reads and writes.
 func get(path string, h echo.HandlerFunc) rest.Route { return rest.Get(path, h, readers...) }

@@ -25,7 +25,7 @@ import (
 
 // Operated returns the routes of the operator's interface under another base: the cases of all tenants, deliveries of
 // webhooks, changes of documents, and all reads of persons and corporates and their dependent objects. Errors have
-// the form of the base's interface.
+// the form of the base's interface, which must refuse tokens limited to one trading account.
 func (h *Handler) Operated(at string) []rest.Route {
 	operators := []string{access.ScopeOperator, access.ScopeAuditor}
 	routes := []rest.Route{
@@ -34,8 +34,8 @@ func (h *Handler) Operated(at string) []rest.Route {
 	}
 	routes = append(routes, h.operatedDeliveries(at, operators)...)
 	for _, k := range kinds {
-		routes = append(routes, rest.Get(at+strings.TrimPrefix(k.list, base), unconfined(h.listOperatedOwners(k.Type)), operators...),
-			rest.Get(at+strings.TrimPrefix(k.one(), base), unconfined(h.getOwner(fields.operated)), operators...))
+		routes = append(routes, rest.Get(at+strings.TrimPrefix(k.list, base), h.listOperatedOwners(k.Type), operators...),
+			rest.Get(at+strings.TrimPrefix(k.one(), base), h.getOwner(fields.operated), operators...))
 		routes = append(routes, rest.Patch(at+strings.TrimPrefix(k.one(), base)+"/documents/:document_id", h.changeDocument, access.ScopeOperator))
 	}
 	for _, r := range h.Routes() {

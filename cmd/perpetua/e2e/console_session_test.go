@@ -87,6 +87,19 @@ func TestConsoleChangesUsers(t *testing.T) {
 	if shown := b.shown("#operator-view"); shown != "" {
 		t.Errorf("a broker is offered %s", shown)
 	}
+	v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"carl","password":"a password","broker":"alpha","customer_code":"ANNA","scopes":["operator","auditor","read","trade"]}`)
+	b.click("#logout")
+	b.click("#open-login")
+	b.fill("#login [name=username]", "carl")
+	b.fill("#login [name=password]", "a password"+enter)
+	b.sees("#who", "carl")
+	b.sees("#orders-view", "64,000.0")
+	if shown := b.shown("#tab-operator"); shown != "" {
+		t.Errorf("an operator confined to one account is offered %s", shown)
+	}
+	b.seesNot("#banner", "FORBIDDEN")
+	b.logOutAndIn(v, "broker-a")
+	b.sees("#orders-view", "64,000.0")
 
 	// A session that ends takes the dialogs with it.
 	for button, dialog := range map[string]string{".explain": "#explain-dialog", ".amend": "#amend-dialog"} {

@@ -430,14 +430,14 @@ func TestRunContract(t *testing.T) {
 }
 
 // TestNoOperatorIsLeft: the first operator stays inactive without the folder's users as long as another operator is active. If none is,
-// a start without them activates the first one.
+// or all are confined to one account, a start without them restores the first one.
 func TestNoOperatorIsLeft(t *testing.T) {
 	t.Parallel()
 	v := newWholeVenue(t, "--demo=false")
 	v.start()
 	t.Cleanup(v.stop)
 	const password = "a password of the second"
-	made := v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"second","password":"`+password+`","broker":"venue","scopes":["operator"]}`)
+	made := v.must(201, "operator", http.MethodPost, "/admin/v1/users", `{"username":"second","password":"`+password+`","broker":"venue","scopes":["operator","trade","read"]}`)
 	v.tokens["second"] = v.login("second", password, made)
 	v.must(200, "second", http.MethodPatch, "/admin/v1/users/operator", `{"is_active":false,"scopes":["read"]}`)
 	again := func() {
@@ -454,6 +454,14 @@ func TestNoOperatorIsLeft(t *testing.T) {
 	v.must(200, "second", http.MethodPatch, "/admin/v1/users/second", `{"is_active":false}`)
 	again()
 	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/second", `{"is_active":true}`)
+	v.tokens["second"] = v.login("second", password)
+	v.must(201, "second", http.MethodPost, "/v1/customers", `{"customer_code":"V-1"}`)
+	v.must(200, "second", http.MethodGet, "/v1/customers/V-1/account-summary", nil) // waits until the node has the customer
+	for _, user := range []string{"operator", "second"} {
+		v.must(200, "second", http.MethodPatch, "/admin/v1/users/"+user, `{"customer_code":"V-1"}`)
+	}
+	again()
+	v.must(200, "operator", http.MethodPatch, "/admin/v1/users/second", `{"customer_code":null}`)
 }
 
 // TestCommandLine checks exit codes, and that secrets are not shown.

@@ -109,8 +109,8 @@ func (s *seeder) signingKey(ctx context.Context) error {
 
 // users registers the preset users that the identity journal lacks. Passwords are written to the folder before the
 // users are registered, so that a crash in between loses none. If the journal has the users and the folder has no
-// passwords, the users get new passwords, which are written once they are in force. If the venue has no active operator then, its
-// first one becomes that again.
+// passwords, the users get new passwords, which are written once they are in force. If the venue has no operator then who can
+// change users, its first one becomes that again.
 func (s *seeder) users(ctx context.Context, path string) ([]local.User, error) {
 	users, fresh, err := local.KeptUsers(path)
 	if err != nil {
@@ -165,20 +165,20 @@ func (s *seeder) user(ctx context.Context, u local.User, fresh bool) error {
 		Username: u.Username, Broker: u.Broker, Scopes: u.Scopes, IsActive: true, IsVerified: true, PasswordHash: hash})
 }
 
-// restore makes a change of the preset operator activate it, if the venue has no active operator. Otherwise no one could activate a
-// user any more.
+// restore makes a change of the preset operator activate it and lift its limit to one account, unless the venue has an active operator
+// of all accounts. Otherwise no one could activate a user any more.
 func (s *seeder) restore(u local.User, change *identity.ChangeUser) error {
 	if !slices.Contains(u.Scopes, identity.ScopeOperator) {
 		return nil
 	}
 	return s.viewIdentity(func(state *identity.State) {
 		for _, other := range state.Users() {
-			if other.IsActive && other.Has(identity.ScopeOperator) {
+			if other.IsActive && other.Has(identity.ScopeOperator) && other.CustomerCode == "" {
 				return
 			}
 		}
 		active := true
-		change.IsActive, change.Scopes = &active, u.Scopes
+		change.IsActive, change.Scopes, change.CustomerCode = &active, u.Scopes, new(string)
 	})
 }
 

@@ -118,7 +118,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.serving.listener, err = c.Network.listen(ctx, c.Settings.HTTP.Listen); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network); err != nil {
+	if n.serving.peers, err = openPeerPort(ctx, c.Settings, c.Network, c.Logger.With("part", "http")); err != nil {
 		return nil, err
 	}
 	if n.engine, err = openOwning(c, &n.stores, n.URL(), func() string { return n.fence.watch.View().Audience() }); err != nil {

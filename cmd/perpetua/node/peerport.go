@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -24,7 +25,7 @@ type peerPort struct {
 }
 
 // openPeerPort opens the port that the settings name, or returns nil.
-func openPeerPort(ctx context.Context, s *settings.Settings, network Network) (*peerPort, error) {
+func openPeerPort(ctx context.Context, s *settings.Settings, network Network, log *slog.Logger) (*peerPort, error) {
 	encryption, err := s.PeerServerTLS()
 	if err != nil || s.Peer.Listen == "" {
 		return nil, err
@@ -35,7 +36,7 @@ func openPeerPort(ctx context.Context, s *settings.Settings, network Network) (*
 	}
 	p := &peerPort{listener: l, secure: encryption != nil}
 	p.server = &http.Server{TLSConfig: encryption, Protocols: nodeProtocols(true), HTTP2: nodeHTTP2(),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, ErrorLog: errorLog(log)}
 	return p, nil
 }
 

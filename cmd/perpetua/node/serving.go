@@ -51,12 +51,12 @@ func (p port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // handle creates the server of the port. streams says that it serves streams of commands.
-func (s *serving) handle(e *echo.Echo, streams bool) {
+func (s *serving) handle(e *echo.Echo, streams bool, log *slog.Logger) {
 	// These limits free a goroutine that a slow client holds. Sockets remove the deadlines when they are upgraded.
 	shared := s.peers == nil
 	s.echo = e
 	s.server = &http.Server{Handler: port{e, shared}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute}
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, ErrorLog: errorLog(log)}
 	s.server.Protocols, s.server.HTTP2 = nodeProtocols(streams && shared), nodeHTTP2()
 	rest.Watch(s.server)
 }

@@ -132,8 +132,9 @@ func (n *Node) wire() error {
 		}
 	}
 	n.registerOwn(e)
-	n.serving.full = tellFull(n.Logger.With("part", "http"))
-	n.serving.handle(e, n.engine.served != nil)
+	log := n.Logger.With("part", "http")
+	n.serving.full = tellFull(log)
+	n.serving.handle(e, n.engine.served != nil, log)
 	return nil
 }
 

@@ -175,6 +175,7 @@ async function loadCustomers(prefer) {
 function session(reason, changed = true) {
   const who = claims();
   const has = (scope) => who?.scopes.includes(scope) ?? false;
+  const venue = (scope) => has(scope) && !who.customer; // a token that is confined to one account has no rights over the venue
   byId("open-login").hidden = Boolean(who);
   byId("logout").hidden = byId("who").hidden = !who;
   setText(byId("who"), who ? `${who.sub} · ${who.broker}` : "");
@@ -183,11 +184,11 @@ function session(reason, changed = true) {
   byId("customer").replaceChildren();
   byId("new-customer").hidden = !has("trade") || Boolean(who?.customer);
   byId("new-customer-result").replaceChildren();
-  byId("tab-operator").hidden = !has("operator");
+  byId("tab-operator").hidden = !venue("operator");
   byId("logged-out").hidden = Boolean(who);
   setText(byId("logged-out"), "Log in to see orders, positions and balances.");
-  log.allow(has("operator") || has("auditor"));
-  proposals.allow(has("operator") || has("auditor"), has("operator"));
+  log.allow(venue("operator") || venue("auditor"));
+  proposals.allow(venue("operator") || venue("auditor"), venue("operator"));
   unanswered.clear();
   loads++; // the customers of the last user are not shown to this one
   showCustomer(null);

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/handlers/web/problem"
 )
 
 // Route is a route with its scopes and handler.
@@ -60,6 +61,20 @@ func Patch(path string, h echo.HandlerFunc, scopes ...string) Route {
 // Delete returns a route for DELETE.
 func Delete(path string, h echo.HandlerFunc, scopes ...string) Route {
 	return Route{Method: http.MethodDelete, Path: path, Scopes: scopes, Handler: h}
+}
+
+// Unconfined returns the routes for HTTP only, with handlers that refuse tokens limited to one trading account. Each route MUST have scopes.
+func Unconfined(routes []Route) []Route {
+	all := make([]Route, len(routes))
+	for i, r := range routes {
+		all[i] = Route{Method: r.Method, Path: r.Path, Scopes: r.Scopes, Handler: func(c echo.Context) error {
+			if PrincipalOf(c).Customer != "" {
+				return problem.Forbidden("The token is confined to one account.")
+			}
+			return r.Handler(c)
+		}}
+	}
+	return all
 }
 
 // Register adds routes and protects those with scopes with Require. The others need no token, but if a valid one is

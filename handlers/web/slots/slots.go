@@ -1,4 +1,4 @@
-// Package slots limits how many operations of a kind a node runs concurrently, in total and for each user or tenant. A
+// Package slots limits how many operations of a kind a node runs concurrently, in total and for each user, tenant, or network. A
 // user with clients that send or read slowly, or not at all, therefore leaves capacity for the others.
 package slots
 

@@ -20,16 +20,16 @@ type Limiter struct {
 // Busy is the error code and message for a lack of capacity.
 type Busy struct{ Code, Message string }
 
-// New returns a limit of all operations and of each operations of one tenant. Take waits up to wait.
+// New returns a limit of all operations and of each operations of one user. Take waits up to wait.
 func New(all, each int, wait time.Duration, busy Busy) *Limiter {
 	return &Limiter{slots.New(all, each), wait, busy}
 }
 
 // Take waits for capacity, which leave releases. Its error is the context's error, or a 503 with Retry-After.
-func (p *Limiter) Take(ctx context.Context, tenant string) (leave func(), err error) {
+func (p *Limiter) Take(ctx context.Context, user string) (leave func(), err error) {
 	soon, cancel := context.WithTimeout(ctx, p.wait)
 	defer cancel()
-	leave, ok := p.slots.Take(soon, tenant)
+	leave, ok := p.slots.Take(soon, user)
 	switch {
 	case ok:
 		return leave, nil
