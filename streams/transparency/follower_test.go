@@ -124,6 +124,53 @@ func TestUnsignedWhileTheBucketFails(t *testing.T) {
 	await("after", func(s Status) bool { return s.Signed == 310 && s.Unsigned.IsZero() })
 }
 
+// TestHeadsOfAnEarlierTime: a standby of Postgres that lacks the last heads takes over under a follower. The follower records its tree
+// again, whether the log grows or not, and continues it.
+func TestHeadsOfAnEarlierTime(t *testing.T) {
+	for name, quiet := range map[string]bool{"quiet": true, "busy": false} {
+		t.Run(name, func(t *testing.T) {
+			heads, log := new(memoryHeads), newLog(13, 100)
+			v := newVenue(t, log, heads)
+			if err := v.runUntil(v.follower(nil), 100); err != nil {
+				t.Fatal(err)
+			}
+			head, published := heads.head, heads.published
+			log.grow(400)
+			f := v.follower(nil)
+			if !quiet {
+				f.cfg.Standby = time.Hour
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- f.Run(ctx) }()
+			defer func() { stop(); <-done }()
+			await := func(size int64) {
+				t.Helper()
+				for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+					c, err := heads.Published(ctx, testOrigin)
+					if err == nil && c.Size == size && f.Status().Signed == size {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("a tree of size %d is published instead of %d: %v", c.Size, size, err)
+					}
+				}
+			}
+			await(500)
+			heads.mu.Lock()
+			heads.head, heads.published, heads.all = head, published, heads.all[:1]
+			heads.mu.Unlock()
+			if quiet {
+				await(500)
+			}
+			log.grow(100)
+			await(600)
+			v.check(600)
+			heads.history(t, log)
+		})
+	}
+}
+
 // TestDamagedTiles are found at the start and at the next proof. The tree is built again, byte by byte.
 func TestDamagedTiles(t *testing.T) {
 	for _, path := range []string{"tile/0/002.p/88", "tile/entries/002.p/88", "tile/1/000.p/2", "tile/0/001"} {
