@@ -473,3 +473,32 @@ func TestARunnerThatStandsByDoesNotFail(t *testing.T) {
 		t.Errorf("both runners active: %v", first.Active())
 	}
 }
+
+// TestPostgresIsLostWithItsMachine: a runner that stands by leaves a server that no longer answers and ends no connection, and applies
+// on the one that new connections find.
+func TestPostgresIsLostWithItsMachine(t *testing.T) {
+	entries := projectiontest.NewVenue(31).Entries(300)
+	direct := projectiontest.MigratedURL(t)
+	proxy, proxied := projectiontest.NewProxy(t, direct)
+	var lost atomic.Bool
+	pool, err := projections.OpenMoving(t.Context(), func() string {
+		if lost.Load() {
+			return direct
+		}
+		return proxied
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	log := projectiontest.NewLog(entries[:200]...)
+	active, stop := start(t, projectiontest.Open(t, direct), log)
+	wait(t, active, 199)
+	standby, _ := start(t, pool, log)
+	wait(t, standby, 199)
+	lost.Store(true)
+	proxy.Mute()
+	stop()
+	log.Append(entries[200:]...)
+	wait(t, standby, 299)
+}
