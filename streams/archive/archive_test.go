@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 func TestAnArchiveReturnsTheTopic(t *testing.T) {
@@ -47,6 +49,36 @@ func TestAnArchiveReturnsTheTopic(t *testing.T) {
 		if b := a.Base(); b.Sequence != 256 || b.JournalID != p.id || b.Validate() != nil {
 			t.Errorf("the base is %v", b)
 		}
+	}
+}
+
+// TestAnArchiveOfEncodedRecords archives a topic with the records of its owner, some of which lost a race against those of the topic.
+func TestAnArchiveOfEncodedRecords(t *testing.T) {
+	p := newTopic(t, 3).grow(300)
+	cache := record.NewEncodedCache(1024)
+	for i, r := range p.records {
+		head, err := record.DecodeHead(r.Value)
+		if err != nil {
+			continue
+		}
+		value := bytes.Clone(r.Value)
+		if i%7 == 0 {
+			value[len(value)-3] ^= 1
+		}
+		cache.Add(record.Entry{Record: head, Position: record.Position{Sequence: head.Sequence, Hash: sha256.Sum256(value)}, Value: value})
+	}
+	cfg := testConfig(t, newMemory())
+	cfg.Encoded = cache
+	if err := p.archive(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	checkStored(t, cfg, 0, math.MaxInt64, p.records)
+	a, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := a.Verify(t.Context(), nil); err != nil || sum.Records != p.sequence {
+		t.Errorf("%+v, %v", sum, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	gocloud "gocloud.dev/blob"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
+	"github.com/perpetua-exchange/perpetua/streams/record"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -51,6 +52,8 @@ type Config struct {
 	Partition   int32
 	// Retention locks the objects and the manifests of full ranges that a writer creates, but no tail.
 	Retention blob.Retention
+	// Encoded holds the latest records that an owner in this process has encoded. It may be nil.
+	Encoded *record.EncodedCache
 
 	sizes sizes  // those of the form, except in tests
 	codec *codec // of its own, if nil

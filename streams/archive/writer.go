@@ -67,6 +67,7 @@ func NewWriter(ctx context.Context, cfg Config) (*Writer, error) {
 		w.chain.SetID(m.Base.JournalID)
 		w.log.id, w.log.partitions, w.term = m.Base.JournalID, m.Base.Partitions, m.Base.Term
 	}
+	w.chain.UseCache(cfg.Encoded)
 	w.begin()
 	return w, nil
 }

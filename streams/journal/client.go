@@ -162,8 +162,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// built returns the cache of the records that owners in this process have encoded for a partition.
-func (c *Client) built(p submit.Shard) *record.EncodedCache {
+// Encoded returns the cache of the records that owners in this process have encoded for a partition.
+func (c *Client) Encoded(p submit.Shard) *record.EncodedCache {
 	c.sharing.Lock()
 	defer c.sharing.Unlock()
 	cache := c.encoded[p]

@@ -115,7 +115,7 @@ func NewOwner(cfg OwnerConfig) (*Owner, error) {
 		reading:  make(chan struct{}, 8),
 		repeated: make(map[decide.Alarm]*repeated),
 	}
-	o.built = cfg.Client.built(o.shard)
+	o.built = cfg.Client.Encoded(o.shard)
 	limits := term.DefaultLimits()
 	limits.WindowRecords, limits.WindowBytes, limits.Deadline = windowRecords, windowBytes, cfg.Deadline
 	if cfg.limits != nil {

@@ -66,7 +66,7 @@ func NewReader(client *Client, rules decide.Rules, partition int32, from record.
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
 		hinted: !from.IsBefore(), within: verifyWithin, until: record.Before.Sequence, audit: client.cfg.Audit}
 	client.cfg.Metrics.beginReader(rules.Journal())
-	r.chain.UseCache(client.built(submit.Shard{Journal: rules.Journal(), Partition: partition}))
+	r.chain.UseCache(client.Encoded(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
 }
 

@@ -55,7 +55,7 @@ func NewHeadChain(journal string, partition int32, from Position) *Chain {
 	return c
 }
 
-// UseCache lets the chain take records from the cache of the partition instead of decoding them.
+// UseCache lets the chain take records from the cache of the partition instead of decoding and hashing them.
 func (c *Chain) UseCache(cache *EncodedCache) { c.cache = cache }
 
 // DecodeFrom makes the chain decode only records with the given sequence and later ones. The entries of earlier records have
@@ -68,7 +68,7 @@ func (c *Chain) Journal() string { return c.journal }
 // Position returns the position of the last valid record.
 func (c *Chain) Position() Position { return c.at }
 
-// Head returns the last valid record without its events. It is nil if the chain has decoded that record, which the entry then holds.
+// Head returns the last valid record, perhaps without its events. It is nil if the entry of that record holds it.
 func (c *Chain) Head() *Record {
 	if c.head == nil || c.head.Sequence != c.at.Sequence {
 		return nil
@@ -169,11 +169,15 @@ func (c *Chain) SkipsDecoding() bool {
 func (c *Chain) fromCache(offset int64, value []byte) (entry Entry, ok bool) {
 	n := c.at.Sequence + 1
 	b, ok := c.cache.find(n)
-	if !ok || n == 0 || b.record.Command.Type == TypeTermStarted || n < c.decodeFrom || b.record.Prev != c.at.Hash || !bytes.Equal(b.value, value) {
+	if !ok || n == 0 || b.record.Command.Type == TypeTermStarted || b.record.Prev != c.at.Hash || !bytes.Equal(b.value, value) {
 		return Entry{}, false
 	}
 	c.at = Position{Offset: offset, Sequence: n, Hash: b.hash}
-	return Entry{Record: b.record, Position: c.at, Journal: c.id, Value: b.value}, true
+	e := Entry{Record: b.record, Position: c.at, Journal: c.id, Value: b.value}
+	if n < c.decodeFrom {
+		c.term, c.head, e.Record = UnknownTerm, b.record, nil
+	}
+	return e, true
 }
 
 // checkOwn checks the rules for genesis and term records, and that no other record is one. If r follows them, it takes the

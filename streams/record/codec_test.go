@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,6 +210,37 @@ func TestWhatIsPassedOverIsStillJSON(t *testing.T) {
 	}
 	if e, ok, err := c.Admit(2, good); !ok || err != nil || e.Record != nil {
 		t.Errorf("what is: %v %v", ok, err)
+	}
+}
+
+// TestWhatIsPassedOverComesFromTheCache gives a cached record another hash, which the chain then has.
+func TestWhatIsPassedOverComesFromTheCache(t *testing.T) {
+	value := recordtest.Link(1, record.Hash{1}, &recordtest.Note{Text: "hello"})
+	r, err := record.DecodeHead(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := record.NewEncodedCache(8)
+	cache.Add(record.Entry{Record: r, Position: record.Position{Sequence: 1, Hash: record.Hash{9}}, Value: slices.Clone(value)})
+	for what, c := range map[string]struct {
+		value  []byte
+		cached bool
+	}{
+		"the cached bytes": {value, true},
+		"other bytes":      {recordtest.Link(1, record.Hash{1}, &recordtest.Note{Text: "hallo"}), false},
+	} {
+		chain := record.NewHeadChain("trading", 0, record.Position{Hash: record.Hash{1}})
+		chain.UseCache(cache)
+		e, ok, err := chain.Admit(1, c.value)
+		if !ok || err != nil || e.Record != nil || !bytes.Equal(e.Value, c.value) {
+			t.Fatalf("%s: %v, %v: %+v", what, ok, err, e)
+		}
+		if at := chain.Position(); (at.Hash == record.Hash{9}) != c.cached || at.Sequence != 1 || !e.Position.Equal(at) {
+			t.Errorf("%s: the chain is at %v", what, at)
+		}
+		if head := chain.Head(); head == nil || head.Time != r.Time || head.Command.Type != r.Command.Type || chain.Term() != record.UnknownTerm {
+			t.Errorf("%s: the head is %+v in term %d", what, head, chain.Term())
+		}
 	}
 }
 

@@ -43,6 +43,7 @@ func (b *browser) tabTo(selector string) {
 // button, or what a dialog was opened from. The focus then is on what is around it, and not on the next button, which a second press
 // would hit.
 func TestTheConsoleKeepsTheFocus(t *testing.T) {
+	t.Parallel()
 	for _, s := range screens[1:] {
 		t.Run(fmt.Sprint(s.width), func(t *testing.T) {
 			t.Parallel()

@@ -93,6 +93,7 @@ func TestACopyOfAVenue(t *testing.T) {
 	if os.Getenv("KAFKA_BROKERS") != "" {
 		t.Skip("the log is not in files of ours")
 	}
+	t.Parallel()
 	t.Run("log copy", func(t *testing.T) {
 		t.Parallel()
 		copyOfAVenue(t, func(live, copied *venue) {

@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/record"
+	"github.com/perpetua-exchange/perpetua/streams/submit"
 )
 
 // archiver archives one of the node's journals.
@@ -46,7 +47,7 @@ func (n *Node) archivers(ctx context.Context) (all []archiver, err error) {
 	for _, f := range n.followers {
 		cfg := n.Settings.ArchiveConfig(n.stores.archive, n.Box, f.Name(), 0)
 		cfg.UseCodec(codec)
-		cfg.Retention = retention
+		cfg.Retention, cfg.Encoded = retention, f.client.Encoded(submit.Shard{Journal: f.Name()})
 		sealer := archive.NewSealer(archive.SealerConfig{
 			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
