@@ -46,7 +46,7 @@ func (w *writer) poll(ctx context.Context, source Source) ([]record.Entry, error
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	entries, err := source.Poll(until)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && until.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
 	return entries, err
@@ -131,18 +131,26 @@ func (w *writer) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.head, w.again = next, false
+	w.head, w.must, w.again = next, tlog.Tree{N: next.Size, Hash: next.Root}, false
 	w.unsigned.sign(next.Size)
 	w.update(func(s *Status) { s.Signed, s.Unsigned = next.Size, w.unsigned.read })
 	return nil
 }
 
 // lost reports whether the heads are those of an earlier time, as after the promotion of a standby of Postgres that lacked the last
-// transactions. The tree of the writer is then to be recorded and published again, if it extends the earlier one.
+// transactions. The tree of the writer is then to be recorded and published again, if it extends the earlier one. It returns ErrMoved if
+// another node has published a larger tree, which Postgres has lost too: the writer may be behind.
 func (w *writer) lost(ctx context.Context) (bool, error) {
 	head, err := w.cfg.Heads.Head(ctx, w.cfg.Origin)
 	if err != nil || head.Forgotten || head.Size >= w.head.Size {
 		return false, err
+	}
+	must, err := w.signed(ctx, Head{Size: w.must.N, Root: w.must.Hash})
+	if err != nil {
+		return false, err
+	}
+	if must.N > w.must.N {
+		return false, ErrMoved
 	}
 	w.log.Warn("Postgres has lost the last signed tree, which is recorded again", "recorded", head.Size, "signed", w.head.Size)
 	w.head = head
