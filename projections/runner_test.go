@@ -475,7 +475,7 @@ func TestARunnerThatStandsByDoesNotFail(t *testing.T) {
 }
 
 // TestPostgresIsLostWithItsMachine: a runner that stands by leaves a server that no longer answers and ends no connection, and applies
-// on the one that new connections find.
+// on the one that new connections find. Its pool has an idle connection to the lost server.
 func TestPostgresIsLostWithItsMachine(t *testing.T) {
 	entries := projectiontest.NewVenue(31).Entries(300)
 	direct := projectiontest.MigratedURL(t)
@@ -496,6 +496,9 @@ func TestPostgresIsLostWithItsMachine(t *testing.T) {
 	wait(t, active, 199)
 	standby, _ := start(t, pool, log)
 	wait(t, standby, 199)
+	if err := pool.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	lost.Store(true)
 	proxy.Mute()
 	stop()
