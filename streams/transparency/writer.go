@@ -46,7 +46,7 @@ func (w *writer) poll(ctx context.Context, source Source) ([]record.Entry, error
 	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	entries, err := source.Poll(until)
-	if errors.Is(err, context.DeadlineExceeded) && until.Err() != nil && ctx.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil, nil
 	}
 	return entries, err
