@@ -53,6 +53,9 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
+	if cfg.PingTimeout == 0 { // otherwise, an idle connection to a machine that is lost holds its next user for minutes
+		cfg.PingTimeout = 5 * time.Second
+	}
 	for name, value := range map[string]string{
 		"application_name":                    "perpetua",
 		"timezone":                            "UTC",

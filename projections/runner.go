@@ -84,7 +84,7 @@ const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 5 * time.Second
 	pollEvery  = 40 * time.Millisecond
-	answers    = 10 * time.Second // the limit for an answer of Postgres to an idle runner
+	answers    = 10 * time.Second // the limit for an answer of Postgres to a runner that is idle or stands by
 	longest    = 2 * time.Minute  // the limit for a transaction; after it the connection is considered dead
 )
 
@@ -212,8 +212,12 @@ func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (record.Position, err
 			return record.Before, err
 		}
 		// The position may decrease: a crash of Postgres may have lost transactions that a runner has published. Callers
-		// of Wait then wait again.
-		r.publish(func() { r.at, r.active = c, locked })
+		// of Wait then wait again. While another runner has the lock, the last error of this one says nothing about the rows.
+		r.publish(func() {
+			if r.at, r.active = c, locked; !locked {
+				r.failed = nil
+			}
+		})
 		if locked {
 			return c.Position, nil
 		}
@@ -227,7 +231,7 @@ func (r *Runner) lock(ctx context.Context, conn *pgx.Conn) (record.Position, err
 // its session ends and the lock is free. A checkpoint that was read before the lock could be outdated, and the first
 // transaction would fail.
 func (r *Runner) tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, c Checkpoint, err error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
+	ctx, cancel := context.WithTimeout(ctx, answers)
 	defer cancel()
 	// The lock belongs to the session and is released when the connection ends for any reason. The key includes the
 	// schema, so that a rebuild in another schema can run at the same time.
@@ -365,7 +369,7 @@ func (r *Runner) Wait(ctx context.Context, sequence int64) error {
 	}
 }
 
-// Failing returns the error of the last attempt, which is being retried, or nil if it succeeded.
+// Failing returns the error of the last attempt, which is being retried, or nil if it succeeded or another runner applies.
 func (r *Runner) Failing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

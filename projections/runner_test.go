@@ -438,3 +438,70 @@ func TestMigrateTwice(t *testing.T) {
 		t.Error("no tables")
 	}
 }
+
+// TestARunnerThatStandsByDoesNotFail: two runners lose Postgres. One applies again, and the other stands by without an error of its own.
+func TestARunnerThatStandsByDoesNotFail(t *testing.T) {
+	entries := projectiontest.NewVenue(29).Entries(300)
+	direct := projectiontest.MigratedURL(t)
+	proxy, url := projectiontest.NewProxy(t, direct)
+	pool, err := projections.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	log := projectiontest.NewLog(entries[:200]...)
+	first, _ := start(t, pool, log)
+	second, _ := start(t, pool, log)
+	wait(t, first, 199)
+	wait(t, second, 199)
+	proxy.Away(true)
+	log.Append(entries[200:]...)
+	eventually := func(what string, is func() bool) {
+		t.Helper()
+		for limit := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("%s: active %v, %v; errors %v, %v", what, first.Active(), second.Active(), first.Failing(), second.Failing())
+			}
+		}
+	}
+	eventually("both fail", func() bool { return first.Failing() != nil && second.Failing() != nil })
+	proxy.Away(false)
+	wait(t, first, 299)
+	wait(t, second, 299)
+	eventually("neither fails", func() bool { return first.Failing() == nil && second.Failing() == nil })
+	if first.Active() == second.Active() {
+		t.Errorf("both runners active: %v", first.Active())
+	}
+}
+
+// TestPostgresIsLostWithItsMachine: a runner that stands by leaves a server that no longer answers and ends no connection, and applies
+// on the one that new connections find. Its pool has an idle connection to the lost server.
+func TestPostgresIsLostWithItsMachine(t *testing.T) {
+	entries := projectiontest.NewVenue(31).Entries(300)
+	direct := projectiontest.MigratedURL(t)
+	proxy, proxied := projectiontest.NewProxy(t, direct)
+	var lost atomic.Bool
+	pool, err := projections.OpenMoving(t.Context(), func() string {
+		if lost.Load() {
+			return direct
+		}
+		return proxied
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	log := projectiontest.NewLog(entries[:200]...)
+	active, stop := start(t, projectiontest.Open(t, direct), log)
+	wait(t, active, 199)
+	standby, _ := start(t, pool, log)
+	wait(t, standby, 199)
+	if err := pool.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lost.Store(true)
+	proxy.Mute()
+	stop()
+	log.Append(entries[200:]...)
+	wait(t, standby, 299)
+}

@@ -21,6 +21,8 @@ var _ transparency.Heads = SignedTrees{}
 
 // Head implements transparency.Heads.
 func (s SignedTrees) Head(ctx context.Context, of transparency.Origin) (h transparency.Head, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
 	var root string
 	var hash []byte
 	err = s.Pool.QueryRow(ctx, `SELECT size, root, log_offset, hash, forgotten, signed FROM signed_trees WHERE origin = $1`, of.String()).
@@ -41,6 +43,8 @@ func (s SignedTrees) Head(ctx context.Context, of transparency.Origin) (h transp
 
 // Advance implements transparency.Heads.
 func (s SignedTrees) Advance(ctx context.Context, of transparency.Origin, old, next transparency.Head) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
 		if err := durable(ctx, tx); err != nil {
 			return err
@@ -67,6 +71,8 @@ func (s SignedTrees) Advance(ctx context.Context, of transparency.Origin, old, n
 
 // Publish implements transparency.Heads. A checkpoint is published after its head is recorded, so there is a row.
 func (s SignedTrees) Publish(ctx context.Context, of transparency.Origin, c transparency.Checkpoint) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
 	_, err := s.Pool.Exec(ctx, `UPDATE signed_trees SET checkpoint = $2, verifier = $3
 		WHERE origin = $1 AND coalesce(split_part(checkpoint, E'\n', 2)::bigint, 0) <= $4`, of.String(), string(c.Note), c.Verifier, c.Size)
 	if err != nil {
@@ -77,6 +83,8 @@ func (s SignedTrees) Publish(ctx context.Context, of transparency.Origin, c tran
 
 // Published implements transparency.Heads.
 func (s SignedTrees) Published(ctx context.Context, of transparency.Origin) (c transparency.Checkpoint, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
 	var note string
 	err = s.Pool.QueryRow(ctx, `SELECT checkpoint, verifier, split_part(checkpoint, E'\n', 2)::bigint FROM signed_trees
 		WHERE origin = $1 AND checkpoint IS NOT NULL`, of.String()).Scan(&note, &c.Verifier, &c.Size)

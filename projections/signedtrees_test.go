@@ -310,3 +310,33 @@ func TestSignedTreesAreNotCompared(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestSignedTreesOfALostMachine: a server that no longer answers and ends no connection does not hold a follower.
+func TestSignedTreesOfALostMachine(t *testing.T) {
+	direct := projectiontest.MigratedURL(t)
+	proxy, proxied := projectiontest.NewProxy(t, direct)
+	var all []projections.SignedTrees
+	for range 3 {
+		heads := projections.SignedTrees{Pool: projectiontest.Open(t, proxied)}
+		if _, err := heads.Head(t.Context(), origin); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, heads)
+	}
+	proxy.Mute()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var calls sync.WaitGroup
+	for i, call := range []func() error{
+		func() error { _, err := all[0].Head(ctx, origin); return err },
+		func() error { _, err := all[1].Published(ctx, origin); return err },
+		func() error { return all[2].Publish(ctx, origin, transparency.Checkpoint{}) },
+	} {
+		calls.Go(func() {
+			if err := call(); err == nil || ctx.Err() != nil {
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	calls.Wait()
+}

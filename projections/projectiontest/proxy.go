@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -13,6 +14,7 @@ import (
 type Proxy struct {
 	listener net.Listener
 	server   string
+	muted    atomic.Bool
 
 	mu    sync.Mutex
 	away  bool
@@ -55,6 +57,23 @@ func (p *Proxy) Away(away bool) {
 	}
 }
 
+// Mute drops all later answers of the server, as if its machine were lost. No connection ends.
+func (p *Proxy) Mute() { p.muted.Store(true) }
+
+// answers writes the server's answers to a client, unless the proxy is muted.
+type answers struct {
+	proxy  *Proxy
+	client net.Conn
+}
+
+// Write implements io.Writer.
+func (a answers) Write(b []byte) (int, error) {
+	if a.proxy.muted.Load() {
+		return len(b), nil
+	}
+	return a.client.Write(b)
+}
+
 func (p *Proxy) serve() {
 	defer p.done.Done()
 	for {
@@ -81,7 +100,7 @@ func (p *Proxy) forward(client net.Conn) {
 		_, _ = io.Copy(server, client)
 		server.Close()
 	}()
-	_, _ = io.Copy(client, server)
+	_, _ = io.Copy(answers{p, client}, server)
 }
 
 // keep remembers the connections, or closes them if the server is away.

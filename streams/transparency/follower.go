@@ -17,7 +17,8 @@ import (
 const (
 	// Every is the least time between two checkpoints.
 	Every = time.Second
-	// standby is the time without a new head after which a node continues the tree of another.
+	// standby is the time without a new head after which a node continues the tree of another, and the time without a record after
+	// which a node looks whether its head is still recorded.
 	standby = 5 * time.Second
 	// retry is the wait after an error of a store.
 	retry = 2 * time.Second
@@ -198,6 +199,11 @@ func (f *Follower) lead(ctx context.Context) error {
 		}
 		for _, e := range entries {
 			if err := w.append(ctx, e); err != nil {
+				return err
+			}
+		}
+		if len(entries) == 0 && !w.waiting() {
+			if _, err := w.lost(ctx); err != nil {
 				return err
 			}
 		}

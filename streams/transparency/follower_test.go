@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/tlog"
 	"pgregory.net/rapid"
 
 	"github.com/perpetua-exchange/perpetua/streams/blob"
@@ -122,6 +123,135 @@ func TestUnsignedWhileTheBucketFails(t *testing.T) {
 	})
 	k.allow(1 << 30)
 	await("after", func(s Status) bool { return s.Signed == 310 && s.Unsigned.IsZero() })
+}
+
+// TestHeadsOfAnEarlierTime: a standby of Postgres that lacks the last heads takes over under a follower. The follower records its tree
+// again, whether the log grows or not, and continues it.
+func TestHeadsOfAnEarlierTime(t *testing.T) {
+	for name, quiet := range map[string]bool{"quiet": true, "busy": false} {
+		t.Run(name, func(t *testing.T) {
+			heads, log := new(memoryHeads), newLog(13, 100)
+			v := newVenue(t, log, heads)
+			if err := v.runUntil(v.follower(nil), 100); err != nil {
+				t.Fatal(err)
+			}
+			head, published := heads.head, heads.published
+			log.grow(400)
+			f := v.follower(nil)
+			if !quiet {
+				f.cfg.Standby = time.Hour
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- f.Run(ctx) }()
+			defer func() { stop(); <-done }()
+			await := func(size int64) {
+				t.Helper()
+				for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+					c, err := heads.Published(ctx, testOrigin)
+					if err == nil && c.Size == size && f.Status().Signed == size {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("a tree of size %d is published instead of %d: %v", c.Size, size, err)
+					}
+				}
+			}
+			await(500)
+			heads.mu.Lock()
+			heads.head, heads.published, heads.all = head, published, heads.all[:1]
+			heads.mu.Unlock()
+			if quiet {
+				await(500)
+			}
+			log.grow(100)
+			await(600)
+			v.check(600)
+			heads.history(t, log)
+		})
+	}
+}
+
+// askedHeads counts how often the head is read.
+type askedHeads struct {
+	Heads
+	asked atomic.Int64
+}
+
+func (h *askedHeads) Head(ctx context.Context, of Origin) (Head, error) {
+	head, err := h.Heads.Head(ctx, of)
+	h.asked.Add(1)
+	return head, err
+}
+
+// TestLostHeadsOfAnotherNode: Postgres loses the heads of a node that was ahead of the one that records its tree again. Nothing smaller
+// than the published tree is recorded.
+func TestLostHeadsOfAnotherNode(t *testing.T) {
+	heads, log, behind := new(memoryHeads), newLog(15, 100), newLog(15, 500)
+	v := newVenue(t, log, heads)
+	if err := v.runUntil(v.follower(nil), 100); err != nil {
+		t.Fatal(err)
+	}
+	head, published := heads.head, heads.published
+	log.grow(400)
+	if err := v.runUntil(v.follower(nil), 500); err != nil {
+		t.Fatal(err)
+	}
+	f, asked := v.follower(nil), &askedHeads{Heads: heads}
+	f.cfg.Heads, f.cfg.From = asked, behind.from
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	await := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %+v", what, f.Status())
+			}
+		}
+	}
+	await("the follower leads", func() bool { return asked.asked.Load() > 1 })
+	log.grow(100)
+	if err := v.runUntil(v.follower(nil), 600); err != nil {
+		t.Fatal(err)
+	}
+	heads.mu.Lock()
+	heads.head, heads.published, heads.all = head, published, heads.all[:1]
+	heads.mu.Unlock()
+	before := asked.asked.Load()
+	await("the follower looks for its head", func() bool { return asked.asked.Load() > before+2 })
+	behind.grow(100)
+	await("the tree is recorded", func() bool { return f.Status().Signed == 600 })
+	v.check(600)
+	if len(heads.all) != 2 {
+		t.Errorf("heads of %d trees are recorded, instead of those of size 100 and 600", len(heads.all))
+	}
+}
+
+// TestHeadOfAnotherHistory: the heads that a standby of Postgres has are of a tree that the follower's does not extend. Nothing more is
+// signed.
+func TestHeadOfAnotherHistory(t *testing.T) {
+	heads, log := new(memoryHeads), newLog(17, 100)
+	v := newVenue(t, log, heads)
+	f := v.follower(nil)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	for deadline := time.Now().Add(time.Minute); !f.Status().Halted; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v", f.Status())
+		}
+		heads.mu.Lock()
+		if heads.published.Size == 100 && heads.head.Size == 100 {
+			heads.head = Head{Size: 50, Root: tlog.Hash(rootAt(18, 0)), Position: log.position(49)}
+		}
+		heads.mu.Unlock()
+	}
+	if heads.head.Size != 50 {
+		t.Errorf("a tree of size %d is recorded", heads.head.Size)
+	}
 }
 
 // TestDamagedTiles are found at the start and at the next proof. The tree is built again, byte by byte.

@@ -36,12 +36,14 @@ func (w *writer) waiting() bool {
 // due reports whether it is time for a checkpoint.
 func (w *writer) due() bool { return w.waiting() && time.Since(w.published) >= w.cfg.Every }
 
-// poll waits for records, but not beyond the time of the next checkpoint.
+// poll waits for records, but not beyond the time of the next checkpoint. While there is nothing to sign, it returns without records
+// after a while.
 func (w *writer) poll(ctx context.Context, source Source) ([]record.Entry, error) {
-	if !w.waiting() {
-		return source.Poll(ctx)
+	deadline := time.Now().Add(w.cfg.Standby)
+	if w.waiting() {
+		deadline = w.published.Add(w.cfg.Every)
 	}
-	until, cancel := context.WithDeadline(ctx, w.published.Add(w.cfg.Every))
+	until, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	entries, err := source.Poll(until)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
@@ -120,13 +122,39 @@ func (w *writer) publish(ctx context.Context) error {
 		return err
 	}
 	next := Head{Size: w.tree.Size(), Root: w.tree.Root(), Position: w.at}
-	if err := w.announce(ctx, next); err != nil {
+	err := w.announce(ctx, next)
+	if errors.Is(err, ErrMoved) {
+		if lost, failed := w.lost(ctx); lost || failed != nil {
+			return failed // the next call records the tree
+		}
+	}
+	if err != nil {
 		return err
 	}
-	w.head, w.again = next, false
+	w.head, w.must, w.again = next, tlog.Tree{N: next.Size, Hash: next.Root}, false
 	w.unsigned.sign(next.Size)
 	w.update(func(s *Status) { s.Signed, s.Unsigned = next.Size, w.unsigned.read })
 	return nil
+}
+
+// lost reports whether the heads are those of an earlier time, as after the promotion of a standby of Postgres that lacked the last
+// transactions. The tree of the writer is then to be recorded and published again, if it extends the earlier one. It returns ErrMoved if
+// another node has published a larger tree, which Postgres has lost too: the writer may be behind.
+func (w *writer) lost(ctx context.Context) (bool, error) {
+	head, err := w.cfg.Heads.Head(ctx, w.cfg.Origin)
+	if err != nil || head.Forgotten || head.Size >= w.head.Size {
+		return false, err
+	}
+	must, err := w.signed(ctx, Head{Size: w.must.N, Root: w.must.Hash})
+	if err != nil {
+		return false, err
+	}
+	if must.N > w.must.N {
+		return false, ErrMoved
+	}
+	w.log.Warn("Postgres has lost the last signed tree, which is recorded again", "recorded", head.Size, "signed", w.head.Size)
+	w.head = head
+	return true, nil
 }
 
 // announce signs a tree and publishes the checkpoint. The tiles MUST be stored.
