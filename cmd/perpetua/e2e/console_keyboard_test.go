@@ -45,10 +45,7 @@ func (b *browser) tabTo(selector string) {
 func TestTheConsoleKeepsTheFocus(t *testing.T) {
 	t.Parallel()
 	for _, s := range screens[1:] {
-		t.Run(fmt.Sprint(s.width), func(t *testing.T) {
-			t.Parallel()
-			keepsTheFocus(t, s)
-		})
+		t.Run(fmt.Sprint(s.width), func(t *testing.T) { keepsTheFocus(t, s) })
 	}
 }
 

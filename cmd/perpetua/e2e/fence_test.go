@@ -88,32 +88,26 @@ func (r *webhookReceiver) told(path, event string) bool {
 	return false
 }
 
-// TestACopyOfAVenue restores a backup of a venue beside it, or copies its folder. Both use the same keys.
-func TestACopyOfAVenue(t *testing.T) {
-	if os.Getenv("KAFKA_BROKERS") != "" {
-		t.Skip("the log is not in files of ours")
-	}
-	t.Parallel()
-	t.Run("log copy", func(t *testing.T) {
-		t.Parallel()
-		copyOfAVenue(t, func(live, copied *venue) {
-			file := filepath.Join(t.TempDir(), "log.zst")
-			live.performed("log", "copy", "--from", live.dir, "--to", file)
-			copied.performed("log", "copy", "--from", file, "--to", copied.dir)
-			if out, err := exec.Command("cp", "-p", filepath.Join(live.dir, "users.json"), copied.dir).CombinedOutput(); err != nil {
-				t.Fatalf("cp: %v\n%s", err, out)
-			}
-		})
+// TestARestoredVenue restores a backup of a venue beside it. Both use the same keys.
+func TestARestoredVenue(t *testing.T) {
+	copyOfAVenue(t, func(live, copied *venue) {
+		file := filepath.Join(t.TempDir(), "log.zst")
+		live.performed("log", "copy", "--from", live.dir, "--to", file)
+		copied.performed("log", "copy", "--from", file, "--to", copied.dir)
+		if out, err := exec.Command("cp", "-p", filepath.Join(live.dir, "users.json"), copied.dir).CombinedOutput(); err != nil {
+			t.Fatalf("cp: %v\n%s", err, out)
+		}
 	})
-	t.Run("cp", func(t *testing.T) {
-		t.Parallel()
-		copyOfAVenue(t, func(live, copied *venue) {
-			live.stop()
-			if out, err := exec.Command("cp", "-a", live.dir+"/.", copied.dir).CombinedOutput(); err != nil {
-				t.Fatalf("cp: %v\n%s", err, out)
-			}
-			live.start()
-		})
+}
+
+// TestACopiedVenue copies the folder of a venue. Both use the same keys.
+func TestACopiedVenue(t *testing.T) {
+	copyOfAVenue(t, func(live, copied *venue) {
+		live.stop()
+		if out, err := exec.Command("cp", "-a", live.dir+"/.", copied.dir).CombinedOutput(); err != nil {
+			t.Fatalf("cp: %v\n%s", err, out)
+		}
+		live.start()
 	})
 }
 
@@ -177,6 +171,11 @@ func TestACopyWithItsKeys(t *testing.T) {
 }
 
 func copyOfAVenue(t *testing.T, backUp func(live, copied *venue)) {
+	t.Helper()
+	if os.Getenv("KAFKA_BROKERS") != "" {
+		t.Skip("the log is not in files of ours")
+	}
+	t.Parallel()
 	receiver := newWebhookReceiver(t)
 	common := []string{"--webhook-allow", "127.0.0.0/8", "--webhook-ca", receiver.CA}
 	live := newVenue(t, common...)
