@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -190,9 +191,9 @@ func (c *cable) set(cut bool) {
 	}
 }
 
-// TestANodeWithoutBrokersAdmitsNothing: a node that has lost the brokers, and so would not learn that a key is revoked, has no
-// command decided after a while, although it still reaches the owner. When the brokers are back, it does.
-func TestANodeWithoutBrokersAdmitsNothing(t *testing.T) {
+// runOnCable runs an owner, and a node that reaches the brokers over a cable.
+func runOnCable(t *testing.T, log *slog.Logger) (*Node, *cable) {
+	t.Helper()
 	all := newBench(t, journals.All())
 	all.config.Alone = false
 	c := all.config
@@ -200,8 +201,15 @@ func TestANodeWithoutBrokersAdmitsNothing(t *testing.T) {
 	all.run(t, c)
 	cut := &cable{dial: all.config.Dial}
 	c = all.config
-	c.ID, c.Roles, c.Dial = "node", Roles{API: true}, cut.connect
+	c.ID, c.Roles, c.Dial, c.Logger = "node", Roles{API: true}, cut.connect, log
 	n, _ := all.run(t, c)
+	return n, cut
+}
+
+// TestANodeWithoutBrokersAdmitsNothing: a node that has lost the brokers, and so would not learn that a key is revoked, has no
+// command decided after a while, although it still reaches the owner. When the brokers are back, it does.
+func TestANodeWithoutBrokersAdmitsNothing(t *testing.T) {
+	n, cut := runOnCable(t, slog.New(slog.DiscardHandler))
 	lost := func(err error) bool {
 		var busy *submit.NotAcceptedError
 		return errors.As(err, &busy) && strings.Contains(busy.Reason, "lost contact with the brokers")

@@ -4,22 +4,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 )
 
 // TestTheTipIsAwaitedWithoutBrokers: a node that starts does not end because its brokers do not answer for a while.
 func TestTheTipIsAwaitedWithoutBrokers(t *testing.T) {
-	all := newBench(t, journals.All())
-	all.config.Alone = false
-	c := all.config
-	c.ID, c.Roles = "owner", Roles{Engine: true, Projector: true}
-	all.run(t, c)
 	var said lines
-	cut := &cable{dial: all.config.Dial}
-	c = all.config
-	c.ID, c.Roles, c.Dial, c.Logger = "node", Roles{API: true}, cut.connect, slog.New(slog.NewTextHandler(&said, nil))
-	n, _ := all.run(t, c)
+	n, cut := runOnCable(t, slog.New(slog.NewTextHandler(&said, nil)))
 	cut.set(true)
 	waited := make(chan error, 1)
 	go func() { waited <- n.AwaitTip(t.Context()) }()
