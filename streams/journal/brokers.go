@@ -17,7 +17,7 @@ import (
 
 const (
 	listEvery   = 300 * time.Millisecond // how often the brokers are asked whom they list
-	listAlone   = 5 * time.Second        // the same, while there is at most one broker
+	listAlone   = 5 * time.Second        // the same, when they have answered that there is at most one
 	listTimeout = 500 * time.Millisecond
 )
 
@@ -211,16 +211,22 @@ func (b *brokers) follow() {
 		return
 	}
 	for {
-		wait, listed := listEvery, b.list(client)
-		if b.update(listed) < 2 && listed != nil {
-			wait = listAlone
-		}
+		listed := b.list(client)
 		select {
-		case <-time.After(wait):
+		case <-time.After(listPause(listed != nil, b.update(listed))):
 		case <-b.ctx.Done():
 			return
 		}
 	}
+}
+
+// listPause returns the wait before the brokers are asked again, when some have answered or none, and so many are known. Without an
+// answer, there may be more of them.
+func listPause(answered bool, known int) time.Duration {
+	if answered && known < 2 {
+		return listAlone
+	}
+	return listEvery
 }
 
 // list asks all known brokers concurrently and returns the union of their lists, by number. It is nil if none answers.

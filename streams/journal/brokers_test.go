@@ -73,6 +73,19 @@ func TestLostBrokers(t *testing.T) {
 	}
 }
 
+// TestBrokersAreAskedAgainSoon: only a broker that has said that it is alone is asked seldom.
+func TestBrokersAreAskedAgainSoon(t *testing.T) {
+	for _, c := range []struct {
+		answered bool
+		known    int
+		want     time.Duration
+	}{{false, 0, listEvery}, {false, 1, listEvery}, {true, 1, listAlone}, {true, 2, listEvery}, {false, 3, listEvery}} {
+		if got := listPause(c.answered, c.known); got != c.want {
+			t.Errorf("answered %v, %d known: %v, want %v", c.answered, c.known, got, c.want)
+		}
+	}
+}
+
 // TestAnAttemptEndsWithItsBroker: a connection attempt hangs, and ends when the broker is lost.
 func TestAnAttemptEndsWithItsBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
