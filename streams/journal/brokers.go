@@ -220,8 +220,8 @@ func (b *brokers) follow() {
 	}
 }
 
-// listPause returns the wait before the brokers are asked again, when some have answered or none, and so many are known. Without an
-// answer, there may be more of them.
+// listPause returns how long to wait before asking the brokers again. answered reports whether one has answered, and known is the
+// number of known brokers. Without an answer, there may be more.
 func listPause(answered bool, known int) time.Duration {
 	if answered && known < 2 {
 		return listAlone
