@@ -21,7 +21,7 @@ type finding struct {
 	at        record.Position
 	search    bool    // the position's record is not at the hinted offset
 	lost      bool    // the topic does not lead from the position to the base
-	need      int64   // as in Reader
+	need      int64   // as in older
 	known     bool    // the journal's id is known
 	lookup    *lookup // the search; nil before its first attempt
 
@@ -242,7 +242,7 @@ func (r *Reader) persist(ctx context.Context, try func(context.Context) error) e
 
 // retryLater sets the time of the next attempt. If a caller's context ends during the pause, the next call waits only for the rest
 // of it.
-func (r *Reader) retryLater() {
-	r.attempts++
-	r.retryAt = time.Now().Add(pauseBefore(r.attempts))
+func (p *pace) retryLater() {
+	p.attempts++
+	p.retryAt = time.Now().Add(pauseBefore(p.attempts))
 }

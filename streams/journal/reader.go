@@ -35,36 +35,51 @@ type Reader struct {
 	next      int64 // the offset after the last record read
 	end       int64 // the high watermark last reported to the session
 	backlog   *backlog
-
-	past      *past // records before the base are read from the history; nil otherwise
-	until     int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known
-	lost      bool  // the topic does not lead from the position to the base
 	session   *session
-	verifying bool // the next record must be the one at the position
 	polled    time.Time
-	verified  bool          // the position was verified within the current run of skipped records
-	attempts  int           // since the last success
-	within    time.Duration // verifyWithin, except in tests
-	slow      int           // number of sessions in succession that did not get the record at the position in time
-	retryAt   time.Time     // the brokers are not asked before
-	based     bool          // the position's record is gone, and the next one is that of the base
-	need      int64         // the first record that the caller needs, if the reader may start at the base; else 0
-	passing   *span         // a base that the reader has not passed yet; nil for none
-	hinted    bool          // no record after the position has shown that its offset is that of its first copy
-	moved     bool          // the position's record is not at the hinted offset, or that holds a later copy of it
-	finding   *finding      // the attempt to find the position, in progress
-	lookup    *lookup       // the search of earlier attempts that were not conclusive
-	err       error
+	err       error // the final one
 	audit     bool
 	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
-	found     int64             // offset at which the position was last verified
+
+	place
+	older
+	pace
+}
+
+// place is what a reader knows of where the topic holds its position.
+type place struct {
+	verifying bool     // the next record must be the one at the position
+	verified  bool     // the position was verified within the current run of skipped records
+	found     int64    // offset at which the position was last verified
+	based     bool     // the position's record is gone, and the next one is that of the base
+	hinted    bool     // no record after the position has shown that its offset is that of its first copy
+	moved     bool     // the position's record is not at the hinted offset, or that holds a later copy of it
+	finding   *finding // the attempt to find the position, in progress
+	lookup    *lookup  // the search of earlier attempts that were not conclusive
+}
+
+// older is what a reader knows of the records before the base of a trimmed log.
+type older struct {
+	past    *past // records before the base are read from the history; nil otherwise
+	until   int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known
+	lost    bool  // the topic does not lead from the position to the base
+	need    int64 // the first record that the caller needs, if the reader may start at the base; else 0
+	passing *span // a base that the reader has not passed yet; nil for none
+}
+
+// pace limits how often a reader asks the brokers, and how long it waits for them.
+type pace struct {
+	attempts int           // since the last success
+	retryAt  time.Time     // the brokers are not asked before
+	within   time.Duration // verifyWithin, except in tests
+	slow     int           // number of sessions in succession that did not get the record at the position in time
 }
 
 // NewReader returns a reader that continues after from. It connects at the first Poll.
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		hinted: !from.IsBefore(), within: verifyWithin, until: record.Before.Sequence, audit: client.cfg.Audit}
+		audit: client.cfg.Audit, place: place{hinted: !from.IsBefore()}, older: older{until: record.Before.Sequence}, pace: pace{within: verifyWithin}}
 	client.cfg.Metrics.beginReader(rules.Journal())
 	r.chain.UseCache(client.Encoded(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r
@@ -211,8 +226,8 @@ const (
 )
 
 // patience returns how long to wait for the record at the position.
-func (r *Reader) patience() time.Duration {
-	return min(r.within<<min(max(r.slow-1, 0), 20), verifyAtMost)
+func (p *pace) patience() time.Duration {
+	return min(p.within<<min(max(p.slow-1, 0), 20), verifyAtMost)
 }
 
 // poll waits for records. The wait for the first record of a session is limited, because that record should exist.
