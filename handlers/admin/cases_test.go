@@ -139,6 +139,11 @@ func TestOwnersOfAllTenants(t *testing.T) {
 	if got := d.Send("auditor", "GET", base+"/corporates?state=erased&tenant=", "").Want(400).Faults(); len(got) == 0 {
 		t.Errorf("faults %v", got)
 	}
+	for _, list := range []string{"/persons", "/corporates", "/entitlement_triggers"} {
+		if got := d.Send("auditor", "GET", base+list+"?tenant=alpha|beta", "").Want(400).Faults(); !slices.Equal(got, []string{"tenant INVALID_VALUE"}) {
+			t.Errorf("%s: faults %v", list, got)
+		}
+	}
 	one := base + "/persons/" + ann.ID.String()
 	want(t, d.Send("auditor", "GET", one, "").Want(200), "id", ann.ID.String(), "state", "active", "external_id", "x", "tenant", "alpha")
 	if own := d.Send("auditor", "GET", "/api/v1/persons/"+ann.ID.String(), "").Want(200); strings.Contains(own.Body, "tenant") {

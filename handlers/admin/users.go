@@ -30,10 +30,7 @@ const (
 	maxPassword = 256
 )
 
-var (
-	brokerRule   = form.Characters{Limit: 32, Extra: "._-"}.Rule
-	usernameRule = form.Characters{Limit: 64, Extra: "._@+-"}.Rule
-)
+var usernameRule = form.Characters{Limit: 64, Extra: "._@+-"}.Rule
 
 // broker is a tenant as operators see it.
 type broker struct {
@@ -63,7 +60,7 @@ func (h *Handler) userRoutes() []rest.Route {
 
 func (h *Handler) registerBroker(c echo.Context) error {
 	body := rest.BodyOnly(c)
-	payload := &identity.RegisterBroker{Broker: body.String("broker", brokerRule), Name: body.String("name", input.MaxLength(maxName))}
+	payload := &identity.RegisterBroker{Broker: body.String("broker", input.BrokerCode), Name: body.String("name", input.MaxLength(maxName))}
 	e, err := rest.Execute[*identity.BrokerRegistered](c, h.identity, payload, body)
 	if err != nil {
 		return err
@@ -105,7 +102,7 @@ func (h *Handler) registerUser(c echo.Context) error {
 	body := rest.BodyOnly(c)
 	payload := &identity.RegisterUser{
 		Username:     body.String("username", usernameRule),
-		Broker:       body.String("broker", brokerRule),
+		Broker:       body.String("broker", input.BrokerCode),
 		CustomerCode: body.OptionalString("customer_code", input.CustomerCode).Value,
 		Scopes:       body.Distinct("scopes", input.OneOf(identity.Scopes()...)),
 		IsActive:     body.OptionalBool("is_active").Or(true),

@@ -51,7 +51,7 @@ func (h *Handler) Operated(at string) []rest.Route {
 func (h *Handler) listOperatedOwners(t owner.Type) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		query := rest.Query(c)
-		f := view.OwnerFilter{Type: t, States: seenStates(c), Of: query.OptionalString("tenant").Value}
+		f := view.OwnerFilter{Type: t, States: seenStates(c), Of: query.OptionalString("tenant", input.BrokerCode).Value}
 		if f.Then = input.Several(query, "state", owner.Active, owner.Restricted); len(f.Then) > 0 {
 			f.States = slices.DeleteFunc(f.States, func(s owner.State) bool { return !slices.Contains(f.Then, s) })
 		}
@@ -83,7 +83,7 @@ type wholeCase struct {
 func (h *Handler) listCases(c echo.Context) error {
 	query := rest.Query(c)
 	var f view.CaseFilter
-	f.Tenant = query.OptionalString("tenant").Value
+	f.Tenant = query.OptionalString("tenant", input.BrokerCode).Value
 	f.Statuses = input.Several(query, "status", caseStatuses()...)
 	f.OwnerID, f.EntitlementID = query.OptionalID("owner_id").Value, query.OptionalID("entitlement_id").Value
 	f.OldestFirst = query.OptionalEnum("sort", "asc", "desc").Value == "asc"

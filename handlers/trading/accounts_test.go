@@ -78,7 +78,7 @@ func TestAccount(t *testing.T) {
 	if len(fills.Records) != 1 || fills.Records[0].Code != rows.Records[1].Code {
 		t.Errorf("trades %+v, transactions %+v", fills.Records, rows.Records)
 	}
-	v.Send("broker-b", "GET", b1+"/transactions?type=deposit%7Cwithdrawal&currency=USDC&from=2026-03-31T00:00:00.000000Z&to=2026-04-01T00:00:00.000000Z", "").Want(200).JSON(&rows)
+	v.Send("broker-b", "GET", b1+"/transactions?type=deposit%7Cwithdrawal&currency=usdc&from=2026-03-31T00:00:00.000000Z&to=2026-04-01T00:00:00.000000Z", "").Want(200).JSON(&rows)
 	if len(rows.Records) != 1 || rows.Records[0].Type != "deposit" {
 		t.Errorf("deposits: %+v", rows.Records)
 	}

@@ -151,7 +151,7 @@ func (h *Handler) listTransactions(c echo.Context) error {
 	f := transactions.Filter{
 		Symbol:    symbolFilter(query),
 		OrderCode: query.OptionalID("order_code").Value,
-		Currency:  query.OptionalString("currency", form.Characters{Limit: 16, Extra: ""}.Rule).Value,
+		Currency:  strings.ToUpper(query.OptionalString("currency", form.Characters{Limit: 16, Extra: ""}.Rule).Value),
 		Types: input.Several(query, "type", ledger.Deposit, ledger.Withdrawal, ledger.Transfer, ledger.Trade, ledger.TradeFee, ledger.FundingPayment,
 			ledger.Settlement, ledger.Liquidation, ledger.LiquidationFee, ledger.AutoDeleveraging, ledger.InsuranceFund),
 		Span: rows.ReadSpan(query, false),

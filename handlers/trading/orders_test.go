@@ -178,6 +178,8 @@ func TestMassCancel(t *testing.T) {
 	other := v.Send("broker-a", "POST", "/v1/customers/A-2/orders", entry("buy", "0.001", "60000")).Want(201)
 	want(t, v.Send("broker-a", "DELETE", a1+"/orders?symbol=ETHUSDC_PERP", "").Want(200), "canceled", "0")
 	v.Send("broker-a", "DELETE", a1+"/orders?symbol=NOPE", "").Code(400, "UNKNOWN_SYMBOL")
+	v.Send("broker-b", "POST", b1+"/orders", entry("buy", "0.001", "60000")).Want(201)
+	want(t, v.Send("broker-b", "DELETE", b1+"/orders?symbol=btcusdc_perp", "").Want(200), "canceled", "1")
 	first := v.Send("broker-a", "DELETE", a1+"/orders", "", "Idempotency-Key", "all").Want(200)
 	want(t, first, "canceled", "150")
 	want(t, v.Send("broker-a", "DELETE", a1+"/orders", "", "Idempotency-Key", "all").Want(200), "canceled", "150")

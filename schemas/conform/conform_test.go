@@ -193,6 +193,22 @@ func TestWritesAreDescribed(t *testing.T) {
 	}
 }
 
+// TestChangesOfNothingAreRefused: the interface refuses a change without a member, except of a person or corporate, and the
+// description says so.
+func TestChangesOfNothingAreRefused(t *testing.T) {
+	o := open(t)
+	for _, r := range o.Routes() {
+		if r.Method != http.MethodPatch {
+			continue
+		}
+		takes := r.Path == "/api/v1/persons/{person_id}" || r.Path == "/api/v1/corporates/{corporate_id}"
+		_, schema := o.At("/paths/" + Escape(r.Path) + "/patch/requestBody/content/application~1json/schema")
+		if err := o.Validate(schema, []byte(`{}`)); (err == nil) != takes {
+			t.Errorf("%s: an empty change: %v", r, err)
+		}
+	}
+}
+
 // TestReadsOfThePastAreDescribed: each read that takes as_of says that its answer may not be final, and that its 404 has a position.
 func TestReadsOfThePastAreDescribed(t *testing.T) {
 	o, found := open(t), 0

@@ -38,13 +38,18 @@ func isVisible(r rune) bool {
 		!unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
+// BrokerCode allows broker codes: [A-Za-z0-9._-]{1,32}.
+func BrokerCode(s string) (code, message string) {
+	return form.Characters{Limit: 32, Extra: "._-"}.Rule(s)
+}
+
 // CustomerCode allows customer codes: [A-Za-z0-9._-]{1,32}, except "." and "..". As path segments, these would refer
 // to another path, and most clients and proxies would remove them.
 func CustomerCode(s string) (code, message string) {
 	if s == "." || s == ".." {
 		return validation.InvalidValue, "the value must not be . or .., which no path can hold"
 	}
-	return form.Characters{Limit: 32, Extra: "._-"}.Rule(s)
+	return BrokerCode(s)
 }
 
 // OneOf allows the given values.

@@ -5,7 +5,7 @@
 //
 //	func (h *Handler) registerBroker(c echo.Context) error {
 //		b := rest.BodyOnly(c)
-//		payload := &identity.RegisterBroker{Broker: b.String("broker", brokerRule), Name: b.String("name", nameRule)}
+//		payload := &identity.RegisterBroker{Broker: b.String("broker", input.BrokerCode), Name: b.String("name", nameRule)}
 //		e, err := rest.Execute[*identity.BrokerRegistered](c, h.identity, payload, b)
 //		if err != nil { // an error in the body, a refusal, or an error of the journal
 //			return err
