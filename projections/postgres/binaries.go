@@ -46,6 +46,9 @@ func findBinaries(ctx context.Context, a account, want string, logger *slog.Logg
 			continue
 		}
 		version, err := majorVersion(ctx, folder)
+		if ctx.Err() != nil { // it was asked while the start was given up
+			return "", context.Cause(ctx)
+		}
 		if err != nil {
 			logger.Warn("skipping a Postgres that does not run", "dir", folder, "error", err)
 			continue

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +36,25 @@ func TestADownloadThatFailsIsTriedAgain(t *testing.T) {
 	end()
 	if err := insist(ended, from, target, logger, time.Hour); !errors.Is(err, context.Canceled) || asked.Load() != 1 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+}
+
+// TestAnEndedSearchBlamesNoPostgres: a venue whose broker fails at the start ends the search. The log must not say that an installed
+// Postgres does not run.
+func TestAnEndedSearchBlamesNoPostgres(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"postgres", "initdb"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	var log strings.Builder
+	found, err := findBinaries(ended, account{uid: os.Getuid(), gid: os.Getgid()}, "", slog.New(slog.NewTextHandler(&log, nil)))
+	if found != "" || !errors.Is(err, context.Canceled) || log.Len() > 0 {
+		t.Errorf("%q, %v, and the log says: %s", found, err, log.String())
 	}
 }
 

@@ -24,8 +24,8 @@ var ErrSilent = errors.New("the blob store does not answer")
 // line limits the concurrent questions to a store that may hang. A hanging folder does not observe a context, so a
 // question to it is abandoned, and the limit keeps abandoned questions from piling up. It is safe for concurrent use.
 type line struct {
-	free   chan struct{} // holds one token for each pending question
-	silent atomic.Int64  // time of the last failure to answer, in Unix nanoseconds; 0 if the store has answered since
+	free   chan struct{}             // holds one token for each pending question
+	silent atomic.Pointer[time.Time] // time of the last failure to answer; nil if the store has answered since
 }
 
 // newLine returns a line without pending questions.
@@ -33,10 +33,16 @@ func newLine() *line { return &line{free: make(chan struct{}, Pending)} }
 
 // resting returns an error if the store failed to answer less than Rest ago.
 func (l *line) resting() error {
-	if at := l.silent.Load(); at != 0 && time.Since(time.Unix(0, at)) < Rest {
-		return fmt.Errorf("%w: it did not at %s, and is asked again %v after that", ErrSilent, time.Unix(0, at).UTC().Format(time.TimeOnly), Rest)
+	if at := l.silent.Load(); at != nil && time.Since(*at) < Rest {
+		return fmt.Errorf("%w: it did not at %s, and is asked again %v after that", ErrSilent, at.UTC().Format(time.TimeOnly), Rest)
 	}
 	return nil
+}
+
+// failed records that the store did not answer just now. It keeps the monotonic clock's reading: the wall clock may be set.
+func (l *line) failed() {
+	now := time.Now()
+	l.silent.Store(&now)
 }
 
 // ask runs a question to the store and returns its result, or ErrSilent after quietFor without progress. It then
@@ -57,7 +63,7 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := startCountdown(quietFor, func() {
-		l.silent.Store(time.Now().UnixNano())
+		l.failed()
 		cancel(fmt.Errorf("%w within %v", ErrSilent, quietFor))
 	})
 	defer quiet.stop()
@@ -89,7 +95,7 @@ func open[T any](ctx context.Context, l *line, quietFor time.Duration, question 
 		if a.err != nil && ctx.Err() != nil {
 			return none, context.Cause(ctx)
 		}
-		l.silent.Store(0)
+		l.silent.Store(nil)
 		return a.value, a.err
 	}
 	select {

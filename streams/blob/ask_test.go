@@ -22,3 +22,15 @@ func TestABlobIsReadForAsLongAsItComes(t *testing.T) {
 		}
 	})
 }
+
+// TestARestIsMeasuredByTheMonotonicClock: if the wall clock is set back by an hour, the store must not rest for an hour.
+func TestARestIsMeasuredByTheMonotonicClock(t *testing.T) {
+	l := newLine()
+	l.failed()
+	if l.resting() == nil {
+		t.Error("the store does not rest")
+	}
+	if at := *l.silent.Load(); at == at.Round(0) { // not in a bubble of synctest, whose times have no such reading
+		t.Errorf("%v has no reading of the monotonic clock", at)
+	}
+}

@@ -67,7 +67,7 @@ func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes [
 			if a.number < w.questionCount { // answer to an abandoned question
 				continue
 			}
-			w.line.silent.Store(0)
+			w.line.silent.Store(nil)
 			return a.n, a.err
 		case <-w.quiet.C: // pending questions hang, or this one
 			if left--; left == 0 {
@@ -79,6 +79,6 @@ func (w *worker) ask(within time.Duration, do func([]byte) (int, error), bytes [
 }
 
 func (w *worker) silent(within time.Duration) error {
-	w.line.silent.Store(time.Now().UnixNano())
+	w.line.failed()
 	return fmt.Errorf("%w within %v", ErrSilent, within)
 }

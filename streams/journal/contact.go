@@ -15,10 +15,12 @@ const silence = 8 * time.Second
 // Contact is the state of a journal's brokers as the readers in this process see it: the end of the log, and whether
 // the brokers answer. It is safe for concurrent use.
 type Contact struct {
-	end        atomic.Int64 // as last reported by the brokers
-	answeredAt atomic.Int64 // when they last answered, in Unix milliseconds; 0 for never
-	lost       atomic.Int64 // since when they have not answered, in Unix milliseconds; 0 while they do
-	readers    atomic.Int64 // the open readers
+	end     atomic.Int64 // as last reported by the brokers
+	readers atomic.Int64 // the open readers
+
+	// The times keep the monotonic clock's reading: the wall clock may be set.
+	answeredAt atomic.Pointer[time.Time] // when the brokers last answered; nil for never
+	lost       atomic.Pointer[time.Time] // since when they have not answered; nil while they do
 }
 
 // End returns the offset after the last record of the log, as last reported by the brokers.
@@ -30,18 +32,18 @@ func (c *Contact) Lost(now time.Time) (since time.Time, lost bool) {
 	if c.readers.Load() == 0 {
 		return time.Time{}, false
 	}
-	if at := c.lost.Load(); at != 0 {
-		return time.UnixMilli(at), true
+	if at := c.lost.Load(); at != nil {
+		return *at, true
 	}
-	if at := c.answeredAt.Load(); at != 0 && now.Sub(time.UnixMilli(at)) > silence {
-		return time.UnixMilli(at), true
+	if at := c.answeredAt.Load(); at != nil && now.Sub(*at) > silence {
+		return *at, true
 	}
 	return time.Time{}, false
 }
 
 // opened counts a reader that opens. The first one asks the brokers after a pause, so the time without an answer begins now.
 func (c *Contact) opened() {
-	if c.readers.Add(1) == 1 && c.answeredAt.Load() != 0 {
+	if c.readers.Add(1) == 1 && c.answeredAt.Load() != nil {
 		c.answered()
 	}
 }
@@ -51,17 +53,19 @@ func (c *Contact) closed() { c.readers.Add(-1) }
 
 // answered records an answer of the brokers.
 func (c *Contact) answered() {
-	c.answeredAt.Store(time.Now().UnixMilli())
-	c.lost.Store(0)
+	now := time.Now()
+	c.answeredAt.Store(&now)
+	c.lost.Store(nil)
 }
 
 // failed records a failed request. Contact counts as lost since the last answer.
 func (c *Contact) failed() {
 	since := c.answeredAt.Load()
-	if since == 0 {
-		since = time.Now().UnixMilli()
+	if since == nil {
+		now := time.Now()
+		since = &now
 	}
-	c.lost.CompareAndSwap(0, since)
+	c.lost.CompareAndSwap(nil, since)
 }
 
 // contacts holds the contacts of a process by journal.

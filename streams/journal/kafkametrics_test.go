@@ -75,6 +75,9 @@ func TestContact(t *testing.T) {
 	if _, lost := c.Lost(now.Add(silence / 2)); lost {
 		t.Error("lost before the brokers have to answer")
 	}
+	if at := *c.answeredAt.Load(); at == at.Round(0) {
+		t.Errorf("%v has no reading of the monotonic clock: a wall clock that is set back would hide that the brokers are away", at)
+	}
 	answered := time.Now()
 	if since, lost := c.Lost(answered.Add(2 * silence)); !lost || since.Before(now.Add(-time.Millisecond)) || since.After(answered) {
 		t.Errorf("silent since %v, %v", since, lost)
@@ -97,7 +100,8 @@ func TestContact(t *testing.T) {
 	if _, lost := c.Lost(answered.Add(2 * silence)); lost {
 		t.Error("lost although nobody reads")
 	}
-	c.answeredAt.Store(now.Add(-time.Hour).UnixMilli())
+	earlier := now.Add(-time.Hour)
+	c.answeredAt.Store(&earlier)
 	c.opened()
 	if since, lost := c.Lost(now); lost {
 		t.Errorf("lost since %v, before the reader was opened", since)

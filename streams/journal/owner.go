@@ -158,7 +158,7 @@ func (o *Owner) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			if opened && err != nil {
-				o.log.Warn("a term ended at the stop of the node", "error", err)
+				o.log.Warn("a term ended as the owner was stopped", "error", err)
 			}
 			o.mustStep(term.GiveUp{})
 			return nil
