@@ -174,10 +174,19 @@ func Recreate(t testing.TB, of string) {
 	}
 }
 
-// Open opens the database at the URL. The pool is closed at the end of the test.
-func Open(t testing.TB, url string) *pgxpool.Pool {
+// Open opens the database at the URL. The pool is closed at the end of the test. A new connection has a minute, unless the URL sets
+// connect_timeout: on a busy machine, it may take longer than the five seconds that a node waits before it tries again.
+func Open(t testing.TB, of string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := projections.Open(t.Context(), url)
+	at, err := url.Parse(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settings := at.Query(); !settings.Has("connect_timeout") {
+		settings.Set("connect_timeout", "60")
+		at.RawQuery = settings.Encode()
+	}
+	pool, err := projections.Open(t.Context(), at.String())
 	if err != nil {
 		t.Fatal(err)
 	}
