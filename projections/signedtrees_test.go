@@ -317,7 +317,7 @@ func TestSignedTreesOfALostMachine(t *testing.T) {
 	proxy, proxied := projectiontest.NewProxy(t, direct)
 	var all []projections.SignedTrees
 	for range 3 {
-		heads := projections.SignedTrees{Pool: projectiontest.Open(t, proxied)}
+		heads := projections.SignedTrees{Pool: projectiontest.Open(t, proxied+"&connect_timeout=5")} // as a node
 		if _, err := heads.Head(t.Context(), origin); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/postgres"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 )
 
 // The test binary starts itself again as a server's parent (to be killed) and
@@ -61,6 +63,23 @@ func folder(t *testing.T) string {
 	return dir
 }
 
+// reservePort gives the server of a folder a port that no other process takes while the server is down.
+func reservePort(t *testing.T, dir string) {
+	t.Helper()
+	address, release, err := kafkatest.ReservePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "port"), []byte(port), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func start(t *testing.T, dir string) *postgres.Server {
 	t.Helper()
 	s, err := postgres.Start(t.Context(), postgres.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
@@ -92,6 +111,7 @@ func ask[T any](t *testing.T, c *pgx.Conn, sql string, arguments ...any) T {
 
 func TestStartStopStart(t *testing.T) {
 	dir := folder(t)
+	reservePort(t, dir)
 	s := start(t, dir)
 	c := connect(t, s.URL())
 	for setting, want := range map[string]string{
@@ -237,7 +257,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	start(t, dir)
 	select {
 	case <-ended:
-	default:
+	case <-time.After(time.Minute): // to tell a failure: the orphan ended before Start returned, but the goroutine may be late
 		t.Fatal("the orphan still runs")
 	}
 }
@@ -328,6 +348,10 @@ func TestFolderThatTheServersUserCannotReach(t *testing.T) {
 		t.Fatal(err)
 	}
 	inner := filepath.Join(dir, "postgres")
+	if err := os.Mkdir(inner, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	reservePort(t, inner)
 	s := start(t, inner)
 	text, err := os.ReadFile(filepath.Join(inner, "location"))
 	if err != nil {

@@ -177,12 +177,26 @@ func Recreate(t testing.TB, of string) {
 // Open opens the database at the URL. The pool is closed at the end of the test.
 func Open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := projections.Open(t.Context(), url)
+	pool, err := open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// open is projections.Open with a minute for each new connection, unless the URL sets connect_timeout. On a busy machine, a connection
+// may take longer than the five seconds after which a node tries again.
+func open(ctx context.Context, of string) (*pgxpool.Pool, error) {
+	at, err := url.Parse(of)
+	if err != nil {
+		return nil, err
+	}
+	if settings := at.Query(); !settings.Has("connect_timeout") {
+		settings.Set("connect_timeout", "60")
+		at.RawQuery = settings.Encode()
+	}
+	return projections.Open(ctx, at.String())
 }
 
 // Database returns a pool on a new, migrated database.

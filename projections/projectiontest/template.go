@@ -56,7 +56,7 @@ func makeTemplate(from string, migrate func(context.Context, *pgxpool.Pool) erro
 	if err != nil {
 		return "", err
 	}
-	pool, err := projections.Open(ctx, at)
+	pool, err := open(ctx, at)
 	if err != nil {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 )
 
 const topic = "trading"
@@ -105,8 +106,26 @@ func numbered(from, to int) []string {
 	return all
 }
 
+// reservePort gives the broker of a folder a port that no other process takes while the broker is down.
+func reservePort(t *testing.T, dir string) {
+	t.Helper()
+	address, release, err := kafkatest.ReservePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "port"), []byte(port), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRestartKeepsTopicsRecordsAndPort(t *testing.T) {
 	dir := t.TempDir()
+	reservePort(t, dir)
 	b := start(t, dir)
 	c := client(t, b.Addrs())
 	retention := "-1"
@@ -134,6 +153,7 @@ func TestRestartKeepsTopicsRecordsAndPort(t *testing.T) {
 
 func TestPortTakenMeansAnother(t *testing.T) {
 	dir := t.TempDir()
+	reservePort(t, dir)
 	b := start(t, dir)
 	addr := b.Addrs()[0]
 	b.Close()

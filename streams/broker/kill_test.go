@@ -244,6 +244,7 @@ func TestKilledUnderLoad(t *testing.T) {
 // of a member that died with the broker.
 func TestGroupAfterKill(t *testing.T) {
 	dir := t.TempDir()
+	reservePort(t, dir)
 	b := startChild(t, dir, "")
 	createTopic(t, client(t, b.addrs), topic, nil)
 	produce(t, client(t, b.addrs), topic, "one")

@@ -30,9 +30,13 @@ type fenceSaid struct {
 func (v *venue) fence() fenceSaid {
 	v.t.Helper()
 	var s struct{ Fence fenceSaid }
-	if err := json.Unmarshal(v.do("", http.MethodGet, "/readyz", nil).Body, &s); err != nil {
-		v.t.Fatal(err)
-	}
+	waitFor(v.t, "the node to know its fence", func() bool { // one that reads it late does not, for a moment
+		s.Fence = fenceSaid{}
+		if err := json.Unmarshal(v.do("", http.MethodGet, "/readyz", nil).Body, &s); err != nil {
+			v.t.Fatal(err)
+		}
+		return s.Fence.Status != "away"
+	})
 	return s.Fence
 }
 

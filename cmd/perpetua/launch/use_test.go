@@ -43,7 +43,13 @@ func TestANodeRefusesAPostgresThatItMustNotUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
-		if err := checkUse(t.Context(), pool, slog.New(slog.NewTextHandler(&log, nil))); !c.refuses(err) {
+		for range 5 { // Postgres may be late on a busy machine
+			log.Reset()
+			if err = checkUse(t.Context(), pool, slog.New(slog.NewTextHandler(&log, nil))); (log.Len() > 0) == c.warns {
+				break
+			}
+		}
+		if !c.refuses(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if warns := log.Len() > 0; warns != c.warns {
