@@ -2,6 +2,7 @@ package projections
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,25 +11,38 @@ import (
 // queryLimit is the timeout of a batch of queries that a client waits for: Postgres may hang or be cut off.
 const queryLimit = 30 * time.Second
 
-// Limited returns a DB on which each batch of queries fails with context.DeadlineExceeded after 30 seconds, from the wait for a
-// connection to the last row.
-func Limited(db DB) DB { return limited{db} }
+// Limited returns a DB for the queries that clients wait for. At most so many batches run at once: the others wait, and leave the
+// pool's other connections to the work of the node. Each batch fails with context.DeadlineExceeded after 30 seconds, from its wait to
+// the last row.
+func Limited(db DB, most int) DB { return limited{db, make(chan struct{}, most)} }
 
-type limited struct{ db DB }
+type limited struct {
+	db      DB
+	running chan struct{} // holds one token for each batch
+}
 
 // SendBatch implements DB. The caller must close the results.
 func (l limited) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	ctx, cancel := context.WithTimeout(ctx, queryLimit)
-	return limitedResults{l.db.SendBatch(ctx, b), cancel}
+	end := cancel
+	select {
+	case l.running <- struct{}{}:
+		end = sync.OnceFunc(func() {
+			cancel()
+			<-l.running
+		})
+	case <-ctx.Done(): // the pool gives no connection for it
+	}
+	return limitedResults{l.db.SendBatch(ctx, b), end}
 }
 
 type limitedResults struct {
 	pgx.BatchResults
-	cancel context.CancelFunc
+	end func()
 }
 
-// Close gives the connection back to the pool and ends the limit.
+// Close gives the connection back to the pool, lets the next batch run, and ends the limit.
 func (r limitedResults) Close() error {
-	defer r.cancel()
+	defer r.end()
 	return r.BatchResults.Close()
 }

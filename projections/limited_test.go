@@ -35,13 +35,59 @@ func TestLimited(t *testing.T) {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		err := projections.Limited(mute{}).SendBatch(ctx, &pgx.Batch{}).Close()
+		err := projections.Limited(mute{}, 1).SendBatch(ctx, &pgx.Batch{}).Close()
 		if took := time.Since(start); took != 30*time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("after %v: %v", took, err)
 		}
 		cancel()
-		if err := projections.Limited(mute{}).SendBatch(ctx, &pgx.Batch{}).Close(); !errors.Is(err, context.Canceled) {
+		if err := projections.Limited(mute{}, 1).SendBatch(ctx, &pgx.Batch{}).Close(); !errors.Is(err, context.Canceled) {
 			t.Errorf("of a canceled request: %v", err)
+		}
+	})
+}
+
+// held is a database whose batches run until they are closed.
+type held struct{ running *int }
+
+type heldBatch struct {
+	pgx.BatchResults
+	held
+}
+
+func (h held) SendBatch(ctx context.Context, _ *pgx.Batch) pgx.BatchResults {
+	if ctx.Err() == nil {
+		*h.running++
+	}
+	return heldBatch{held: h}
+}
+
+func (h heldBatch) Close() error {
+	*h.running--
+	return nil
+}
+
+// TestLimitedLeavesConnections: no more batches run at once than the limit allows. One that waited in vain gives up no other's turn.
+func TestLimitedLeavesConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running := 0
+		db := projections.Limited(held{&running}, 2)
+		first, second := db.SendBatch(t.Context(), &pgx.Batch{}), db.SendBatch(t.Context(), &pgx.Batch{})
+		db.SendBatch(t.Context(), &pgx.Batch{}) // for 30 seconds, after which the pool refuses it
+		var third pgx.BatchResults
+		go func() { third = db.SendBatch(t.Context(), &pgx.Batch{}) }()
+		synctest.Wait()
+		if running != 2 || third != nil {
+			t.Fatalf("%d batches run, want 2", running)
+		}
+		first.Close()
+		synctest.Wait()
+		if running != 2 || third == nil {
+			t.Fatalf("%d batches run after one has ended, want 2", running)
+		}
+		second.Close()
+		third.Close()
+		if running != 0 {
+			t.Errorf("%d batches run after all have ended", running)
 		}
 	})
 }
@@ -51,7 +97,7 @@ func TestLimited(t *testing.T) {
 func TestLimitedKeepsTheConnection(t *testing.T) {
 	pool := projectiontest.Open(t, projectiontest.MigratedURL(t))
 	read := func(ctx context.Context, sql string) (process int, err error) {
-		_, err = projections.Read(ctx, projections.Limited(pool), "trading", projections.Statement{SQL: sql, Collect: func(rows pgx.Rows) (err error) {
+		_, err = projections.Read(ctx, projections.Limited(pool, 4), "trading", projections.Statement{SQL: sql, Collect: func(rows pgx.Rows) (err error) {
 			process, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 			return err
 		}})

@@ -19,6 +19,7 @@ import (
 type stores struct {
 	client    *journal.Client
 	pool      *pgxpool.Pool
+	reads     projections.DB // the pool, for the queries that clients wait for
 	snapshots *Snapshots
 	owners    *seal.Owners
 	files     *files.Store
@@ -47,6 +48,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
 		return s, err
 	}
+	s.reads = projections.Limited(s.pool, readers(int(s.pool.Config().MaxConns)))
 	s.client.AddBases(c.Settings.BaseSources()...)
 	if c.Known == nil {
 		s.client.AddBases(projections.Bases{Pool: s.pool})
@@ -65,6 +67,10 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.Kafka.Prefix)
 	return s, s.openHistory(ctx, c)
 }
+
+// readers returns how many of a pool's connections clients may use at once. Reads that wait for a locked table must not keep the
+// webhooks and the signed trees waiting.
+func readers(connections int) int { return max(1, connections-max(1, connections/4)) }
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
 // term.

@@ -31,7 +31,6 @@ import (
 	"github.com/perpetua-exchange/perpetua/handlers/web/proofs"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rest"
 	"github.com/perpetua-exchange/perpetua/handlers/web/rows"
-	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -236,7 +235,7 @@ func (n *Node) sources() map[string][]operation.Positioned {
 
 // rowsOf returns the source of a journal's rows.
 func (n *Node) rowsOf(f *follower) rows.Source {
-	return rows.Source{Journal: f.Name(), DB: projections.Limited(n.stores.pool), Waiter: f.rows}
+	return rows.Source{Journal: f.Name(), DB: n.stores.reads, Waiter: f.rows}
 }
 
 // adminInterface returns the configuration of the operator's interface.
