@@ -280,6 +280,15 @@ func TestASweepRemovesWhatNobodyNeeds(t *testing.T) {
 	if n, err := young.Sweep(t.Context()); n != 0 || err != nil || j.settled > 0 {
 		t.Errorf("%d young files were removed (%v), and the journal was asked %d times", n, err, j.settled)
 	}
+	late := files.Sweeper{Store: p.Store, Journal: j, Age: time.Nanosecond, Now: func(context.Context) (time.Time, error) { return time.Now().Add(-time.Hour), nil }}
+	if n, err := late.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d files were removed that are young by the other clock, %v", n, err)
+	}
+	unknown := errors.New("no clock")
+	late.Now = func(context.Context) (time.Time, error) { return time.Time{}, unknown }
+	if n, err := late.Sweep(t.Context()); n != 0 || !errors.Is(err, unknown) {
+		t.Errorf("%d files were removed by an unknown clock, %v", n, err)
+	}
 	old := files.Sweeper{Store: p.Store, Journal: j, Age: time.Nanosecond}
 	if n, err := old.Sweep(t.Context()); n != 2 || err != nil {
 		t.Errorf("%d files were removed, %v", n, err)

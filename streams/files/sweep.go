@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	gocloud "gocloud.dev/blob"
-
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/submit"
@@ -55,6 +53,9 @@ type Sweeper struct {
 	Logger  *slog.Logger
 	// May returns nil if the venue may remove files now. A nil May permits it always.
 	May func(ctx context.Context) error
+	// Now returns the time by which files are old. It must not be ahead: the file of a record that is not submitted yet would be
+	// removed. A nil Now is this machine's clock.
+	Now func(ctx context.Context) (time.Time, error)
 	// Age replaces Orphaned and Again replaces sweepAgain, unless zero. For tests.
 	Age, Again time.Duration
 }
@@ -89,8 +90,12 @@ func (s *Sweeper) Run(ctx context.Context) error {
 // Sweep lists the files first, then waits until the journal has settled, then checks whether they are needed. Any
 // record of a listed file that is old enough was submitted before the journal settled, or never will be.
 func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
+	before, err := s.oldBefore(ctx)
+	if err != nil {
+		return 0, err
+	}
 	for shard := range 256 {
-		old, err := s.old(ctx, fmt.Sprintf("%s%02x/", s.Store.prefix, shard))
+		old, err := s.old(ctx, fmt.Sprintf("%s%02x/", s.Store.prefix, shard), before)
 		if err != nil {
 			return removed, err
 		}
@@ -117,23 +122,26 @@ func (s *Sweeper) Sweep(ctx context.Context) (removed int, err error) {
 	return removed, nil
 }
 
-// old lists the keys of the files that are old enough to be swept.
-func (s *Sweeper) old(ctx context.Context, below string) (keys []string, err error) {
+// oldBefore returns the time before which a file was written that may be swept.
+func (s *Sweeper) oldBefore(ctx context.Context) (t time.Time, err error) {
+	now := time.Now()
+	if s.Now != nil {
+		if now, err = s.Now(ctx); err != nil {
+			return t, err
+		}
+	}
+	return now.Add(-cmp.Or(s.Age, Orphaned)), nil
+}
+
+// old lists the keys of the files that were written before a time.
+func (s *Sweeper) old(ctx context.Context, below string, before time.Time) (keys []string, err error) {
 	all, err := s.Store.blobs.List(ctx, below)
 	for _, o := range all {
-		if s.isOld(o) {
+		if o.ModTime.Before(before) {
 			keys = append(keys, o.Key)
 		}
 	}
 	return keys, err
-}
-
-func (s *Sweeper) isOld(o *gocloud.ListObject) bool {
-	age := s.Age
-	if age == 0 {
-		age = Orphaned
-	}
-	return time.Since(o.ModTime) > age
 }
 
 // foreign reports whether the journal does not know a file, which was uploaded before any file of the journal by the time in the

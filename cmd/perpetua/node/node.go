@@ -320,7 +320,7 @@ func (n *Node) sweepFiles(ctx context.Context) error {
 		return err
 	}
 	s := files.Sweeper{Store: n.stores.files, Journal: onboarding.FilesOf(owners.fold, n.engine.commands), Logger: n.Logger.With("part", "files"),
-		May: n.fence.watch.Check}
+		May: n.fence.watch.Check, Now: n.stores.earlierTime}
 	return s.Run(ctx)
 }
 

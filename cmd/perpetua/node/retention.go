@@ -32,7 +32,11 @@ func (n *Node) dropHistory(ctx context.Context) error {
 			return ctx.Err()
 		case <-time.After(dropHistoryEvery):
 		}
-		dropped, err := projections.DropHistory(ctx, n.stores.pool, scalar.TimeOf(time.Now().Add(-age)))
+		dropped := 0
+		now, err := n.stores.earlierTime(ctx)
+		if err == nil {
+			dropped, err = projections.DropHistory(ctx, n.stores.pool, scalar.TimeOf(now.Add(-age)))
+		}
 		if dropped > 0 {
 			log.Info("dropped old history", "partitions", dropped)
 		}

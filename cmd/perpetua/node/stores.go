@@ -95,6 +95,16 @@ func (s *stores) postgresTime(ctx context.Context) (time.Time, error) {
 	return projections.PostgresTime(ctx, s.pool)
 }
 
+// earlierTime returns the time of this machine's clock or of Postgres's, whichever is earlier. What is deleted by its age is so old by
+// both.
+func (s *stores) earlierTime(ctx context.Context) (time.Time, error) {
+	theirs, err := s.postgresTime(ctx)
+	if now := time.Now(); now.Before(theirs) {
+		return now, err
+	}
+	return theirs, err
+}
+
 func (s *stores) close() {
 	if s.pool != nil {
 		s.pool.Close()
