@@ -23,9 +23,11 @@ type archived struct {
 func (v *venue) archives(args ...string) map[string]archived {
 	v.t.Helper()
 	cmd := v.command(append(args, "--json")...)
+	said := new(output)
+	cmd.Stderr = said
 	out, err := cmd.Output()
 	if err != nil {
-		v.t.Fatalf("perpetua %v: %v\n%s", args, err, v.output)
+		v.t.Fatalf("perpetua %v: %v\n%s\nthe venue:\n%s", args, err, said, v.output)
 	}
 	var all []archived
 	if err := json.Unmarshal(out, &all); err != nil {
