@@ -11,9 +11,8 @@ import (
 // queryLimit is the timeout of a batch of queries that a client waits for: Postgres may hang or be cut off.
 const queryLimit = 30 * time.Second
 
-// Limited returns a DB for the queries that clients wait for. At most so many batches run at once: the others wait, and leave the
-// pool's other connections to the work of the node. Each batch fails with context.DeadlineExceeded after 30 seconds, from its wait to
-// the last row.
+// Limited returns a DB for the reads of clients. At most the given number of batches run at the same time, and use only so many
+// connections of a pool. Each batch fails with context.DeadlineExceeded after 30 seconds, from its wait to the last row.
 func Limited(db DB, most int) DB { return limited{db, make(chan struct{}, most)} }
 
 type limited struct {

@@ -46,7 +46,7 @@ type Reader struct {
 	pace
 }
 
-// place is what a reader knows of where the topic holds its position.
+// place is the place of a reader's position in the topic.
 type place struct {
 	verifying bool     // the next record must be the one at the position
 	verified  bool     // the position was verified within the current run of skipped records
@@ -58,7 +58,7 @@ type place struct {
 	lookup    *lookup  // the search of earlier attempts that were not conclusive
 }
 
-// older is what a reader knows of the records before the base of a trimmed log.
+// older is the part of a reader for the records before the base of a trimmed log.
 type older struct {
 	past    *past // records before the base are read from the history; nil otherwise
 	until   int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known

@@ -68,8 +68,8 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	return s, s.openHistory(ctx, c)
 }
 
-// readers returns how many of a pool's connections clients may use at once. Reads that wait for a locked table must not keep the
-// webhooks and the signed trees waiting.
+// readers returns the number of a pool's connections that reads of clients may use. The others serve the webhooks and the signed trees
+// while such reads wait for a locked table.
 func readers(connections int) int { return max(1, connections-max(1, connections/4)) }
 
 // known returns the sources of positions outside of the log. An owner checks them against its fold before it takes a
@@ -95,8 +95,7 @@ func (s *stores) postgresTime(ctx context.Context) (time.Time, error) {
 	return projections.PostgresTime(ctx, s.pool)
 }
 
-// earlierTime returns the time of this machine's clock or of Postgres's, whichever is earlier. What is deleted by its age is so old by
-// both.
+// earlierTime returns the earlier one of this machine's time and Postgres's. Data is deleted only if it is old enough by both clocks.
 func (s *stores) earlierTime(ctx context.Context) (time.Time, error) {
 	theirs, err := s.postgresTime(ctx)
 	if now := time.Now(); now.Before(theirs) {
