@@ -46,7 +46,7 @@ func findBinaries(ctx context.Context, a account, want string, logger *slog.Logg
 			continue
 		}
 		version, err := majorVersion(ctx, folder)
-		if ctx.Err() != nil { // it was asked while the start was given up
+		if ctx.Err() != nil { // the start was given up, which also ended majorVersion
 			return "", context.Cause(ctx)
 		}
 		if err != nil {

@@ -87,6 +87,10 @@ func start(t *testing.T, dir string) *postgres.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	port, err := os.ReadFile(filepath.Join(dir, "port"))
+	if err != nil || !strings.Contains(s.URL(), ":"+strings.TrimSpace(string(port))+"/") {
+		t.Errorf("the server at %s remembers the port %q, %v", s.URL(), port, err)
+	}
 	return s
 }
 

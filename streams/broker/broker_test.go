@@ -32,6 +32,10 @@ func start(t *testing.T, dir string) *broker.Broker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
+	port, err := os.ReadFile(filepath.Join(dir, "port"))
+	if err != nil || !strings.HasSuffix(b.Addrs()[0], ":"+strings.TrimSpace(string(port))) {
+		t.Errorf("the broker at %s remembers the port %q, %v", b.Addrs()[0], port, err)
+	}
 	return b
 }
 

@@ -9,7 +9,8 @@
 //
 // Timing. A venue starts an action only if it has read the fence within ReadEvery, and it reads the fence again before it
 // destroys a key. After another venue has written the fence, the previous holder therefore starts nothing after ReadEvery, and
-// its last delivery ends LongestDelivery later. A take-over waits for both. The protocol never compares two clocks.
+// its last delivery ends LongestDelivery later. A take-over waits for both. The age of a read
+// includes the time during which the machine was suspended. The protocol never compares two clocks.
 package fence
 
 import (

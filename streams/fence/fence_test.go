@@ -31,9 +31,11 @@ func keyStore(t *testing.T, folder string) *seal.KeyStore {
 	return k
 }
 
-// watch returns the watch of a node whose log is at a location.
+// watch returns the watch of a node whose log is at a location. In a bubble of synctest, its clock is that of the bubble.
 func watch(keys *seal.KeyStore, place string) *Watch {
+	start := time.Now()
 	return NewWatch(Config{Keys: keys, Settle: settle, Command: "perpetua admin take-over", Logger: slog.New(slog.DiscardHandler),
+		Elapsed:  func() time.Duration { return time.Since(start) },
 		Identify: func(context.Context) (scalar.ID, string, bool, error) { return onboarding, place, true, nil }})
 }
 
@@ -372,6 +374,23 @@ func TestCallersOfAKeyStoreThatHangs(t *testing.T) {
 		end()
 		polling.Wait()
 	})
+}
+
+// TestAVenueThatWasSuspendedReadsTheFenceFirst: another venue may have taken over while Go's monotonic clock stood still.
+func TestAVenueThatWasSuspendedReadsTheFenceFirst(t *testing.T) {
+	keys := keyStore(t, t.TempDir())
+	w := watch(keys, "old")
+	var suspended time.Duration
+	w.cfg.Elapsed = func() time.Duration { return suspended }
+	w.must(t, nil)
+	suspended += ReadEvery
+	if err := w.Check(t.Context()); !errors.Is(err, seal.ErrAway) {
+		t.Errorf("it acts after a suspension: %v", err)
+	}
+	w.must(t, nil)
+	if err := w.Check(t.Context()); err != nil {
+		t.Errorf("it read the fence and does not act: %v", err)
+	}
 }
 
 // TestWhatActsStopsAndGoesOn: it runs while the fence is the venue's own and was read a short while ago.

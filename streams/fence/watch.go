@@ -30,9 +30,8 @@ func Statuses() []Status { return []Status{Unknown, Own, Fenced, Settling, Away}
 // View is a snapshot of the status.
 type View struct {
 	Status   Status
-	Fence    Fence     // as it was last read
-	Location string    // of the venue's own log
-	Read     time.Time // when Fence was
+	Fence    Fence  // as it was last read
+	Location string // of the venue's own log
 	// Venue and Epoch identify the venue. For a fenced venue the id is VenueAt its location, and the epoch is 0.
 	Venue string
 	Epoch int64
@@ -65,6 +64,9 @@ type Config struct {
 	Belongs func(ctx context.Context) error
 	// Settle is the time for which a venue waits if it finds a take-over unfinished.
 	Settle time.Duration
+	// Elapsed is a monotonic clock, as that of journal.Clock. It MUST count the time during which the machine is suspended, because
+	// the fence may change in that time.
+	Elapsed func() time.Duration
 	// Command is the command line of a take-over, for messages.
 	Command string
 	Logger  *slog.Logger
@@ -89,11 +91,12 @@ type Watch struct {
 	journal  scalar.ID
 	location string // "" until it is known
 	fence    Fence
-	holder   string    // the audience of the venue that holds it
-	alone    string    // the id of this venue while it is fenced
-	read     time.Time // when the question was asked that fence answers; zero: never
-	settling time.Time // since when this process has seen the take-over that fence tells of
-	away     error     // why the last question was not answered
+	holder   string        // the audience of the venue that holds it
+	alone    string        // the id of this venue while it is fenced
+	known    bool          // fence was read
+	read     time.Duration // when the question was asked that fence answers, on Elapsed
+	settling time.Duration // since when this process has seen the take-over that fence tells of, on Elapsed
+	away     error         // why the last question was not answered
 	last     Status
 	changed  chan struct{} // closed and replaced when the status changes
 }
@@ -152,7 +155,7 @@ func (w *Watch) Read(ctx context.Context) error {
 // readAlone reads the fence. The caller has put an element into reading.
 func (w *Watch) readAlone(ctx context.Context) error {
 	// Take the time before the read: the fence may change while the answer is in flight.
-	started := time.Now()
+	at := w.cfg.Elapsed()
 	w.mu.Lock()
 	w.begun++
 	w.mu.Unlock()
@@ -160,16 +163,16 @@ func (w *Watch) readAlone(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() == nil || err == nil { // otherwise the error may concern this caller only
-		if err != nil && w.away == nil && w.read.IsZero() && !errors.Is(err, errNotFounded) {
+		if err != nil && w.away == nil && !w.known && !errors.Is(err, errNotFounded) {
 			w.cfg.Logger.Warn("the fence cannot be read yet: what acts outside waits", "error", err)
 		}
 		w.away, w.answered, w.failure = err, w.begun, err
 	}
 	if err == nil {
 		if f.Settling && (!w.fence.Settling || w.fence.Epoch != f.Epoch || w.fence.Location != f.Location) {
-			w.settling = started
+			w.settling = at
 		}
-		w.fence, w.holder, w.read = f, f.Audience(), started
+		w.fence, w.holder, w.known, w.read = f, f.Audience(), true, at
 	}
 	w.tell()
 	return err
@@ -199,9 +202,9 @@ func (w *Watch) askStore(ctx context.Context) (Fence, error) {
 // an empty folder answers like this where a file system was unmounted.
 func (w *Watch) create(ctx context.Context, journal scalar.ID, location string) (Fence, error) {
 	w.mu.Lock()
-	read := !w.read.IsZero()
+	known := w.known
 	w.mu.Unlock()
-	if read {
+	if known {
 		return Fence{}, errVanished
 	}
 	if w.cfg.Belongs != nil {
@@ -237,7 +240,7 @@ func (w *Watch) identify(ctx context.Context) (journal scalar.ID, location strin
 
 // tell logs a change of the status and wakes the waiters. The caller holds the lock.
 func (w *Watch) tell() {
-	v := w.view(time.Now())
+	v := w.view()
 	if v.Status == w.last {
 		return
 	}
@@ -263,19 +266,19 @@ func (w *Watch) tell() {
 	}
 }
 
-// view computes the status as of now. The caller holds the lock.
-func (w *Watch) view(now time.Time) View {
-	v := View{Status: Unknown, Fence: w.fence, Location: w.location, Read: w.read}
-	if w.read.IsZero() {
+// view computes the current status. The caller holds the lock.
+func (w *Watch) view() View {
+	v := View{Status: Unknown, Fence: w.fence, Location: w.location}
+	if !w.known {
 		return v
 	}
 	v.Venue, v.Epoch, v.audience = w.fence.Venue, w.fence.Epoch, w.holder
 	switch {
 	case w.fence.Location != w.location: // once fenced, it stays so until the key store says otherwise
 		v.Status, v.Venue, v.Epoch, v.audience = Fenced, w.alone, 0, w.alone+"/0"
-	case now.Sub(w.read) >= ReadEvery:
+	case w.cfg.Elapsed()-w.read >= ReadEvery:
 		v.Status = Away
-	case w.fence.Settling && now.Sub(w.settling) < w.cfg.Settle:
+	case w.fence.Settling && w.cfg.Elapsed()-w.settling < w.cfg.Settle:
 		v.Status = Settling
 	default:
 		v.Status = Own
@@ -287,7 +290,7 @@ func (w *Watch) view(now time.Time) View {
 func (w *Watch) View() View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.view(time.Now())
+	return w.view()
 }
 
 // Venue implements seal.Guard.
@@ -297,7 +300,7 @@ func (w *Watch) Venue() string { return w.View().Venue }
 // requests that meet a key store that is away must not add to its reads.
 func (w *Watch) Check(ctx context.Context) error {
 	w.mu.Lock()
-	v, away := w.view(time.Now()), w.away
+	v, away := w.view(), w.away
 	w.mu.Unlock()
 	if v.Status == Unknown && (away == nil || errors.Is(away, errNotFounded)) {
 		return w.Confirm(ctx)
@@ -329,7 +332,7 @@ func (w *Watch) verdict(v View) error {
 func (w *Watch) Await(ctx context.Context, holds func(View) bool) error {
 	for {
 		w.mu.Lock()
-		v, changed := w.view(time.Now()), w.changed
+		v, changed := w.view(), w.changed
 		w.mu.Unlock()
 		if holds(v) {
 			return nil

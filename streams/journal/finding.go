@@ -21,7 +21,7 @@ type finding struct {
 	at        record.Position
 	search    bool    // the position's record is not at the hinted offset
 	lost      bool    // the topic does not lead from the position to the base
-	need      int64   // as in older
+	need      int64   // as in baseState
 	known     bool    // the journal's id is known
 	lookup    *lookup // the search; nil before its first attempt
 

@@ -41,13 +41,13 @@ type Reader struct {
 	audit     bool
 	raw       func(*kgo.Record) // gets all records, valid or not; may be nil
 
-	place
-	older
+	positionState
+	baseState
 	pace
 }
 
-// place is the place of a reader's position in the topic.
-type place struct {
+// positionState says where the topic holds the reader's position, and whether that is verified.
+type positionState struct {
 	verifying bool     // the next record must be the one at the position
 	verified  bool     // the position was verified within the current run of skipped records
 	found     int64    // offset at which the position was last verified
@@ -58,8 +58,8 @@ type place struct {
 	lookup    *lookup  // the search of earlier attempts that were not conclusive
 }
 
-// older is the part of a reader for the records before the base of a trimmed log.
-type older struct {
+// baseState holds what the reader needs to read past the base of a trimmed log.
+type baseState struct {
 	past    *past // records before the base are read from the history; nil otherwise
 	until   int64 // the last record that the caller has asked for, beyond which the history is not read ahead; -1 if not known
 	lost    bool  // the topic does not lead from the position to the base
@@ -79,7 +79,8 @@ type pace struct {
 func NewReader(client *Client, rules decide.Rules, partition int32, from record.Position) *Reader {
 	r := &Reader{client: client, rules: rules, partition: partition, contact: client.Contact(rules.Journal()),
 		chain: record.NewChain(rules, partition, from), next: from.Offset + 1, backlog: newBacklog(rules.Registry()),
-		audit: client.cfg.Audit, place: place{hinted: !from.IsBefore()}, older: older{until: record.Before.Sequence}, pace: pace{within: verifyWithin}}
+		audit: client.cfg.Audit, positionState: positionState{hinted: !from.IsBefore()}, baseState: baseState{until: record.Before.Sequence},
+		pace: pace{within: verifyWithin}}
 	client.cfg.Metrics.beginReader(rules.Journal())
 	r.chain.UseCache(client.Encoded(submit.Shard{Journal: rules.Journal(), Partition: partition}))
 	return r

@@ -18,6 +18,7 @@ const cachedKeys = 4096
 // keyCache holds keys in memory, each for KeyLifetime.
 type keyCache struct {
 	load    func(ctx context.Context, owner string) (*Box, error)
+	elapsed func() time.Duration // a monotonic clock
 	loading singleflight.Group
 
 	mu       sync.Mutex
@@ -28,11 +29,12 @@ type keyCache struct {
 
 type cachedKey struct {
 	box  *Box
-	read time.Time // time before the store was asked
+	read time.Duration // on elapsed, before the store was asked
 }
 
 func newKeyCache(load func(context.Context, string) (*Box, error)) *keyCache {
-	return &keyCache{load: load, keys: make(map[string]cachedKey)}
+	start := time.Now()
+	return &keyCache{load: load, elapsed: func() time.Duration { return time.Since(start) }, keys: make(map[string]cachedKey)}
 }
 
 // get returns an owner's key. It asks the store unless the cached key was read within KeyLifetime.
@@ -40,7 +42,7 @@ func (c *keyCache) get(ctx context.Context, owner string) (*Box, error) {
 	c.mu.Lock()
 	k, held := c.keys[owner]
 	c.mu.Unlock()
-	if held && time.Since(k.read) < KeyLifetime {
+	if held && c.elapsed()-k.read < KeyLifetime {
 		return k.box, nil
 	}
 	// Concurrent requests for one owner share one read. A caller that gives up must not cancel it for the others, so
@@ -61,7 +63,7 @@ func (c *keyCache) get(ctx context.Context, owner string) (*Box, error) {
 func (c *keyCache) fetch(ctx context.Context, owner string) (*Box, error) {
 	// The time is taken before the read: a tombstone that is written while the answer is in flight counts from its
 	// writing.
-	read := time.Now()
+	read := c.elapsed()
 	c.mu.Lock()
 	forgot := c.forgot
 	c.mu.Unlock()
@@ -93,7 +95,7 @@ func (c *keyCache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for owner, k := range c.keys {
-		if time.Since(k.read) >= KeyLifetime {
+		if c.elapsed()-k.read >= KeyLifetime {
 			delete(c.keys, owner)
 		}
 	}

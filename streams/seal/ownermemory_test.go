@@ -31,6 +31,25 @@ func TestOtherNodesForgetADestroyedKeyInTime(t *testing.T) {
 	})
 }
 
+// TestASuspendedNodeForgetsADestroyedKey: Go's monotonic clock stands still while another node destroys the key.
+func TestASuspendedNodeForgetsADestroyedKey(t *testing.T) {
+	folder, at := t.TempDir(), OwnerFields(anna)
+	one, other := created(t, folder), onFolder(t, folder)
+	var suspended time.Duration
+	other.SetClock(func() time.Duration { return suspended })
+	s := sealed(t, one, "Anna", at)
+	if _, err := other.Open(t.Context(), s, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.Destroy(t.Context(), at.Owner); err != nil {
+		t.Fatal(err)
+	}
+	suspended += KeyLifetime
+	if plain, err := other.Open(t.Context(), s, at); !errors.Is(err, ErrDestroyed) {
+		t.Errorf("the other opens %q, %v", plain, err)
+	}
+}
+
 // TestAKeyThatIsReadWhileItIsDestroyed has the answer of the store be on its way for longer than the destruction takes.
 func TestAKeyThatIsReadWhileItIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

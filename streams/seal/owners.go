@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -59,6 +60,10 @@ func newOwners(s store, master *Box) *Owners {
 // SetGuard sets the guard that permits creating, discarding, holding, releasing and destroying keys. Without a guard everything
 // is permitted. SetGuard MUST be called before the first use.
 func (o *Owners) SetGuard(g Guard) { o.guard = g }
+
+// SetClock sets the monotonic clock that measures KeyLifetime. In place of Go's, a node MUST set one that counts the time during
+// which its machine is suspended: another node may destroy a key in that time. SetClock MUST be called before the first use.
+func (o *Owners) SetClock(elapsed func() time.Duration) { o.cache.elapsed = elapsed }
 
 // Store returns the key store that the keys are in. It is closed with the Owners.
 func (o *Owners) Store() *KeyStore { return &KeyStore{o.store} }

@@ -30,7 +30,7 @@ type fenceSaid struct {
 func (v *venue) fence() fenceSaid {
 	v.t.Helper()
 	var s struct{ Fence fenceSaid }
-	waitFor(v.t, "the node to know its fence", func() bool { // one that reads it late does not, for a moment
+	waitFor(v.t, "the node to know its fence", func() bool { // a late read of the key store counts as away for a moment
 		s.Fence = fenceSaid{}
 		if err := json.Unmarshal(v.do("", http.MethodGet, "/readyz", nil).Body, &s); err != nil {
 			v.t.Fatal(err)

@@ -37,7 +37,7 @@ func openFencing(c Config, s *stores, belongs func(context.Context) error) (fenc
 		return f, nil
 	}
 	f.watch = fence.NewWatch(fence.Config{Keys: s.owners.Store(), Settle: fence.Settle, Command: c.Settings.TakeOverCommand(),
-		Logger: c.Logger.With("part", "fence"), Belongs: belongs,
+		Logger: c.Logger.With("part", "fence"), Belongs: belongs, Elapsed: s.client.Elapsed,
 		Former:   func(ctx context.Context) (string, error) { return fence.FormerLocation(ctx, s.client) },
 		Identify: func(ctx context.Context) (scalar.ID, string, bool, error) { return fence.Locate(ctx, s.client) }})
 	s.owners.SetGuard(f.watch)

@@ -115,7 +115,9 @@ func TestAVenueThatWaitsWritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer keys.Close()
+		start := time.Now()
 		f := fencing{watch: fence.NewWatch(fence.Config{Keys: keys, Logger: slog.New(slog.DiscardHandler),
+			Elapsed:  func() time.Duration { return time.Since(start) },
 			Identify: func(context.Context) (scalar.ID, string, bool, error) { return scalar.ID{1}, "here", true, nil }})}
 		if f.mayWrite() {
 			t.Error("it may before it has read its fence")

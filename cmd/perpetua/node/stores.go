@@ -64,6 +64,7 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	if s.owners, err = seal.OpenOwners(ctx, at, c.Box); err != nil {
 		return s, err
 	}
+	s.owners.SetClock(s.client.Elapsed)
 	s.files = files.New(s.snapshots.bucket, s.owners, c.Settings.Kafka.Prefix)
 	return s, s.openHistory(ctx, c)
 }
