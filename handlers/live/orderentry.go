@@ -123,45 +123,67 @@ func parseEntry(raw []byte) (*entry, error) {
 	return e, nil
 }
 
-// read takes the members of data that the REST route has in its path, query, and headers. The others are the body.
+// These are the members of data that are not part of the body.
+const (
+	customerCode = 1 << iota
+	idempotencyKey
+	orderCode
+	referenceID
+	queryParameter
+)
+
+// read takes the members of data that the REST route has in its path, query, and headers. The others are the body. A null
+// member is equivalent to an absent one, as in the body.
 func (e *entry) read(shape entryShape, raw []byte, data []member) error {
 	e.call.Method, e.call.Route = shape.method, shape.route
 	e.call.Params = e.params[:1]
-	customer, order, named := &e.params[0], &e.params[1], false
+	customer, order := &e.params[0], &e.params[1]
+	seen, named := 0, false
 	for i := range data {
 		m := &data[i]
-		var to *string
-		again := false
 		name, value := m.in(raw)
+		kind := 0
 		switch {
 		case string(name) == "customer_code":
-			to, again = customer, *customer != ""
+			kind = customerCode
 		case string(name) == "idempotency_key":
-			again = e.call.Keyed
-			to, e.call.Keyed = &e.call.Key, true
-		case shape.order && (string(name) == "order_code" || string(name) == "reference_id"):
-			route := shape.route
-			if string(name) == "reference_id" {
-				route = routeByReference
-			}
-			if again = named && e.call.Route == route; named && !again {
-				return errors.New("one of data.order_code and data.reference_id names the order, not both")
-			}
-			to, named, e.call.Route = order, true, route
+			kind = idempotencyKey
+		case shape.order && string(name) == "order_code":
+			kind = orderCode
+		case shape.order && string(name) == "reference_id":
+			kind = referenceID
 		case shape.query != "" && string(name) == shape.query:
-			if again = e.call.Query != nil; !again {
-				e.call.Query = url.Values{shape.query: {""}}
-			}
-			to = &e.call.Query[shape.query][0]
+			kind = queryParameter
 		default:
 			m.body = true
 			continue
 		}
-		if again {
+		if seen&kind != 0 {
 			return fmt.Errorf("data.%s is given twice", name)
 		}
-		if *to = text(value); *to == "" && to != &e.call.Key {
+		seen |= kind
+		if value.Kind() == 'n' {
+			continue
+		}
+		given := text(value)
+		if given == "" && kind != idempotencyKey {
 			return fmt.Errorf("data.%s must be a string that is not empty", name)
+		}
+		switch kind {
+		case customerCode:
+			*customer = given
+		case idempotencyKey:
+			e.call.Key, e.call.Keyed = given, true
+		case orderCode, referenceID:
+			if named {
+				return errors.New("one of data.order_code and data.reference_id names the order, not both")
+			}
+			*order, named = given, true
+			if kind == referenceID {
+				e.call.Route = routeByReference
+			}
+		case queryParameter:
+			e.call.Query = url.Values{shape.query: {given}}
 		}
 	}
 	switch {

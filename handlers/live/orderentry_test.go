@@ -27,6 +27,9 @@ func TestEntryIsTheRESTRequest(t *testing.T) {
 		{opPlace, `{"customer_code":"C", "symbol":"X" ,"idempotency_key":"k","amount":"1"}`, `POST v1/customers/C/orders k {"symbol":"X","amount":"1"}`},
 		{opCancelAll, `{"customer_code":"C"}`, `DELETE v1/customers/C/orders`},
 		{opCancelAll, `{"symbol":"X|","customer_code":"C"}`, `DELETE v1/customers/C/orders?symbol=X%7C`},
+		{opCancelAll, `{"symbol":null,"customer_code":"C","idempotency_key":null}`, `DELETE v1/customers/C/orders`},
+		{opCancel, `{"order_code":null,"reference_id":"r","customer_code":"C"}`, `DELETE v1/customers/C/orders/by-reference/r`},
+		{opAmend, `{"order_code":"O","reference_id":null,"customer_code":"C","amount":null}`, `PATCH v1/customers/C/orders/O {"amount":null}`},
 	} {
 		e, err := parseEntry([]byte(`{"op":"` + test.op + `","id":"i","data":` + test.data + `}`))
 		if err != nil {
@@ -70,6 +73,9 @@ func TestEntryIsStrict(t *testing.T) {
 		`{"op":"order.cancel_all","id":1,"data":{}}`:                                                    "customer_code is required",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":""}}`:                                  "customer_code must be",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":7}}`:                                   "customer_code must be",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":null}}`:                                "customer_code is required",
+		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","symbol":null,"symbol":"X"}}`:      "given twice",
+		`{"op":"order.cancel","id":1,"data":{"customer_code":"C","order_code":null}}`:                   "one of data.order_code",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","customer_code":"D"}}`:             "given twice",
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","amount":"1"}}`:                    `order.cancel_all takes no field "data.amount"`,
 		`{"op":"order.cancel_all","id":1,"data":{"customer_code":"C","symbol":""}}`:                     "symbol must be",
