@@ -11,8 +11,8 @@ import (
 // queryLimit is the timeout of a batch of queries that a client waits for: Postgres may hang or be cut off.
 const queryLimit = 30 * time.Second
 
-// Limited returns a DB for the reads of clients. At most the given number of batches run at the same time, and use only so many
-// connections of a pool. Each batch fails with context.DeadlineExceeded after 30 seconds, from its wait to the last row.
+// Limited returns a DB for the reads of clients. It limits the number of simultaneous batches; each uses its own connection. A
+// batch fails with context.DeadlineExceeded after 30 seconds, including its wait.
 func Limited(db DB, most int) DB { return limited{db, make(chan struct{}, most)} }
 
 type limited struct {
