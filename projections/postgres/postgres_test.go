@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,16 +65,7 @@ func folder(t *testing.T) string {
 // reservePort gives the server of a folder a port that no other process takes while the server is down.
 func reservePort(t *testing.T, dir string) {
 	t.Helper()
-	address, release, err := kafkatest.ReservePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	_, port, err := net.SplitHostPort(address)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "port"), []byte(port), 0o600)
-	}
-	if err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "port"), []byte(kafkatest.Port(t)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

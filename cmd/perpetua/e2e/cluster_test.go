@@ -24,6 +24,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
+	"github.com/perpetua-exchange/perpetua/streams/broker/kafkatest"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 	"github.com/perpetua-exchange/perpetua/streams/ownership"
 )
@@ -102,7 +103,7 @@ func (c *cluster) join(t *testing.T, roles ...string) {
 // joinBehind starts a node that the others, and the test, reach by way of a gate.
 func (c *cluster) joinBehind(t *testing.T, role string) *peerGate {
 	t.Helper()
-	port := reservedPort(t)
+	port := kafkatest.Port(t)
 	g := newPeerGate(t, "127.0.0.1:"+port)
 	c.begin(t, role, "PERPETUA_LISTEN=127.0.0.1:"+port, "PERPETUA_ADVERTISE="+g.URL)
 	i := len(c.nodes) - 1

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -70,21 +69,6 @@ func readmeBlocks(t *testing.T, file string) (blocks []readmeBlock) {
 		t.Fatalf("%s:%d: the block has no end", file, open.line)
 	}
 	return blocks
-}
-
-// reservedPort returns a port of the loopback interface for a program that is started later. It is reserved until the test ends.
-func reservedPort(t *testing.T) string {
-	t.Helper()
-	address, release, err := kafkatest.ReservePort(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(release)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // walkthrough runs every sh block of a document, in order, in one shell. The shell works in a folder that looks like a
@@ -352,7 +336,7 @@ func TestReadmeOfTheLog(t *testing.T) {
 func TestReadmeOfClients(t *testing.T) {
 	t.Parallel()
 	needs(t, "openssl", "python3", "base64")
-	said := newWalkthrough(t, "handlers/README.md", "8443", reservedPort(t)).run()
+	said := newWalkthrough(t, "handlers/README.md", "8443", kafkatest.Port(t)).run()
 	for _, part := range []string{
 		`"reason":"retail_onboarding"`,            // what is required
 		`"answer_text":"Engineer"`,                // the response
