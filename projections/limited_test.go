@@ -46,23 +46,27 @@ func TestLimited(t *testing.T) {
 	})
 }
 
-// held is a database whose batches run until they are closed.
+// held is a database whose batches run until they are closed. It gives none to a context that has ended, as a pool does.
 type held struct{ running *int }
 
 type heldBatch struct {
 	pgx.BatchResults
 	held
+	runs bool
 }
 
 func (h held) SendBatch(ctx context.Context, _ *pgx.Batch) pgx.BatchResults {
-	if ctx.Err() == nil {
-		*h.running++
+	if ctx.Err() != nil {
+		return heldBatch{held: h}
 	}
-	return heldBatch{held: h}
+	*h.running++
+	return heldBatch{held: h, runs: true}
 }
 
 func (h heldBatch) Close() error {
-	*h.running--
+	if h.runs {
+		*h.running--
+	}
 	return nil
 }
 
@@ -72,7 +76,8 @@ func TestLimitedLeavesConnections(t *testing.T) {
 		running := 0
 		db := projections.Limited(held{&running}, 2)
 		first, second := db.SendBatch(t.Context(), &pgx.Batch{}), db.SendBatch(t.Context(), &pgx.Batch{})
-		db.SendBatch(t.Context(), &pgx.Batch{}) // for 30 seconds, after which the pool refuses it
+		inVain := db.SendBatch(t.Context(), &pgx.Batch{}) // waits for 30 seconds
+		inVain.Close()
 		var third pgx.BatchResults
 		go func() { third = db.SendBatch(t.Context(), &pgx.Batch{}) }()
 		synctest.Wait()

@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 )
@@ -27,8 +29,10 @@ func TestReadsLeaveConnections(t *testing.T) {
 		reads.Go(func() {
 			b := new(pgx.Batch)
 			b.Queue("SELECT pg_sleep(3600)")
-			_ = n.rowsOf(f).DB.SendBatch(hanging, b).Close()
-			ended.Add(1)
+			var late *pgconn.ConnectError // on a busy machine
+			if err := n.rowsOf(f).DB.SendBatch(hanging, b).Close(); !errors.As(err, &late) {
+				ended.Add(1)
+			}
 		})
 	}
 	defer reads.Wait()
