@@ -123,73 +123,66 @@ func parseEntry(raw []byte) (*entry, error) {
 	return e, nil
 }
 
-// These are the members of data that are not part of the body.
+// part is the part of a REST request that a member of data stands for. Each but inBody is a bit.
+type part int
+
 const (
-	customerCode = 1 << iota
+	customerCode part = 1 << iota
 	idempotencyKey
 	orderCode
 	referenceID
 	queryParameter
+	inBody part = 0
 )
+
+// part returns the part that a member of data stands for by its name.
+func (s entryShape) part(name []byte) part {
+	switch {
+	case string(name) == "customer_code":
+		return customerCode
+	case string(name) == "idempotency_key":
+		return idempotencyKey
+	case s.order && string(name) == "order_code":
+		return orderCode
+	case s.order && string(name) == "reference_id":
+		return referenceID
+	case s.query != "" && string(name) == s.query:
+		return queryParameter
+	}
+	return inBody
+}
 
 // read takes the members of data that the REST route has in its path, query, and headers. The others are the body. A null
 // member is equivalent to an absent one, as in the body.
 func (e *entry) read(shape entryShape, raw []byte, data []member) error {
 	e.call.Method, e.call.Route = shape.method, shape.route
 	e.call.Params = e.params[:1]
-	customer, order := &e.params[0], &e.params[1]
-	seen, named := 0, false
+	var seen part
 	for i := range data {
 		m := &data[i]
 		name, value := m.in(raw)
-		kind := 0
-		switch {
-		case string(name) == "customer_code":
-			kind = customerCode
-		case string(name) == "idempotency_key":
-			kind = idempotencyKey
-		case shape.order && string(name) == "order_code":
-			kind = orderCode
-		case shape.order && string(name) == "reference_id":
-			kind = referenceID
-		case shape.query != "" && string(name) == shape.query:
-			kind = queryParameter
-		default:
-			m.body = true
+		p := shape.part(name)
+		if m.body = p == inBody; m.body {
 			continue
 		}
-		if seen&kind != 0 {
+		if seen&p != 0 {
 			return fmt.Errorf("data.%s is given twice", name)
 		}
-		seen |= kind
-		if value.Kind() == 'n' {
+		if seen |= p; value.Kind() == 'n' {
 			continue
 		}
 		given := text(value)
-		if given == "" && kind != idempotencyKey {
+		if given == "" && p != idempotencyKey {
 			return fmt.Errorf("data.%s must be a string that is not empty", name)
 		}
-		switch kind {
-		case customerCode:
-			*customer = given
-		case idempotencyKey:
-			e.call.Key, e.call.Keyed = given, true
-		case orderCode, referenceID:
-			if named {
-				return errors.New("one of data.order_code and data.reference_id names the order, not both")
-			}
-			*order, named = given, true
-			if kind == referenceID {
-				e.call.Route = routeByReference
-			}
-		case queryParameter:
-			e.call.Query = url.Values{shape.query: {given}}
+		if err := e.put(shape, p, given); err != nil {
+			return err
 		}
 	}
 	switch {
-	case *customer == "":
+	case e.params[0] == "":
 		return errors.New("data.customer_code is required")
-	case shape.order && !named:
+	case shape.order && e.params[1] == "":
 		return errors.New("one of data.order_code and data.reference_id is required")
 	}
 	if !shape.body {
@@ -200,6 +193,27 @@ func (e *entry) read(shape entryShape, raw []byte, data []member) error {
 	}
 	if shape.order {
 		e.call.Params = e.params[:2]
+	}
+	return nil
+}
+
+// put sets a part of the call that is not in its body.
+func (e *entry) put(shape entryShape, p part, value string) error {
+	switch p {
+	case customerCode:
+		e.params[0] = value
+	case idempotencyKey:
+		e.call.Key, e.call.Keyed = value, true
+	case orderCode, referenceID:
+		if e.params[1] != "" {
+			return errors.New("one of data.order_code and data.reference_id names the order, not both")
+		}
+		e.params[1] = value
+		if p == referenceID {
+			e.call.Route = routeByReference
+		}
+	case queryParameter:
+		e.call.Query = url.Values{shape.query: {value}}
 	}
 	return nil
 }
