@@ -37,13 +37,13 @@ func (o *Owner) step(in term.Input) (term.Plan, error) {
 	}
 	o.out.Reset()
 	err := o.machine.Step(o.now(), in, &o.out)
+	o.publish() // before the replies: a caller that has its answer may submit again
 	if failed := o.perform(); err == nil {
 		err = failed
 	}
 	if o.tracer != nil {
 		o.trace(began)
 	}
-	o.publish()
 	return o.out.Plan, err
 }
 

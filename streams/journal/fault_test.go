@@ -547,16 +547,39 @@ func TestAnEndThatIsLongPastIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestThePauseGrowsWhileEachTermIsBrief: brokers that refuse each record end each term. Without a pause, the log would fill with
-// the records of terms.
-func TestThePauseGrowsWhileEachTermIsBrief(t *testing.T) {
+// newStrict runs an owner on brokers that refuse records of more than 2,000 bytes.
+func newStrict(t *testing.T) (*watched, *running) {
 	w := &watched{rig: newFake(t)}
 	w.admin = kadm.NewClient(must(w.client.Kafka()))
-	defer w.admin.Close()
+	t.Cleanup(w.admin.Close)
 	cfg := w.ownerConfig("n1")
 	cfg.Client = w.newLoggingClient(nil, nil, slog.New(slog.NewTextHandler(w, nil)))
 	o := w.run(cfg).ready()
 	w.set("max.message.bytes", "2000")
+	return w, o
+}
+
+// TestWhoIsAnsweredMaySubmitAgain: the first answers of a term are those to the commands of the term before.
+func TestWhoIsAnsweredMaySubmitAgain(t *testing.T) {
+	_, o := newStrict(t)
+	serving := make(chan bool, 1)
+	o.Enqueue(t.Context(), submit.Batch{
+		Commands: []decide.Command{command(&add{Name: strings.Repeat("n", 4000), N: 1})},
+		Reply: func(int, submit.Outcome) {
+			_, ok := o.Serving()
+			serving <- ok
+		},
+		Replied: func() {},
+	})
+	if !<-serving {
+		t.Error("the command is answered before the owner accepts another")
+	}
+}
+
+// TestThePauseGrowsWhileEachTermIsBrief: brokers that refuse each record end each term. Without a pause, the log would fill with
+// the records of terms.
+func TestThePauseGrowsWhileEachTermIsBrief(t *testing.T) {
+	w, o := newStrict(t)
 	for i := range 3 { // each ends two terms, and is then given up; a record as large as the one before would not be appended
 		if _, err := o.Submit(w.context(), command(&add{Name: strings.Repeat("n", 4000-100*i), N: 1})); err == nil {
 			t.Fatal("the brokers take the record")
