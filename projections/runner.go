@@ -280,10 +280,10 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old record.Position,
 	if err != nil {
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
-	// Publish after the commit: a waiting reader reads immediately and must find the rows.
+	// Publish after the commit: a waiting reader reads immediately and must find the rows, and the metrics of their transaction.
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
-	r.publish(func() { r.at, r.failed = c, nil })
 	r.metrics.applied(len(p.entries), time.Since(start))
+	r.publish(func() { r.at, r.failed = c, nil })
 	return last.Position, nil
 }
 
