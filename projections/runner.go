@@ -93,7 +93,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	pause, limit := firstPause, maxBatch
 	for {
 		applied, err := r.session(ctx, &limit, math.MaxInt64)
-		r.publish(func() { r.active = false })
 		switch {
 		case ctx.Err() != nil:
 			err = fmt.Errorf("projections: the runner of %s/%d: %w", r.name, r.partition, context.Cause(ctx))
@@ -142,6 +141,7 @@ func (r *Runner) session(ctx context.Context, limit *int, last int64) (applied b
 	if err != nil {
 		return false, err
 	}
+	defer r.publish(func() { r.active = false }) // before the connection ends: then another runner may be active
 	// From here on, this session owns the rows as long as its connection lasts. The server may already have ended the
 	// session (a crash, a network failure), and another runner may be active. So the code below does not rely on the
 	// lock. It relies on the checkpoint: each transaction finds it where the previous one left it, or fails.
@@ -280,10 +280,10 @@ func (r *Runner) apply(ctx context.Context, conn *pgx.Conn, old record.Position,
 	if err != nil {
 		return old, fmt.Errorf("applying sequences %d to %d: %w", first.Position.Sequence, last.Position.Sequence, err)
 	}
-	// Publish after the commit: a waiting reader reads immediately and must find the rows.
+	// Publish after the commit: a waiting reader reads immediately and must find the rows, and the metrics of their transaction.
 	c := Checkpoint{Journal: r.name, Partition: r.partition, Position: last.Position, Time: last.Record.Time}
-	r.publish(func() { r.at, r.failed = c, nil })
 	r.metrics.applied(len(p.entries), time.Since(start))
+	r.publish(func() { r.at, r.failed = c, nil })
 	return last.Position, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -144,6 +145,64 @@ func TestTwoRunnersApplyOnce(t *testing.T) {
 		t.Error("the runner that is left stands by")
 	}
 	same(t, digests(t, pool), want)
+}
+
+// brokenLog is a log whose readers fail.
+type brokenLog struct{ projections.Log }
+
+func (brokenLog) From(record.Position) projections.Reader { return brokenReader{} }
+
+type brokenReader struct{}
+
+func (brokenReader) Poll(context.Context) ([]record.Entry, error) {
+	return nil, errors.New("nothing can be read")
+}
+
+func (brokenReader) Close() {}
+
+// watchedConn is a connection that says when it is closed.
+type watchedConn struct {
+	net.Conn
+	closing func()
+}
+
+func (c watchedConn) Close() error {
+	c.closing()
+	return c.Conn.Close()
+}
+
+// TestARunnerIsNotActiveWithoutItsConnection: the end of a session lets another runner become active.
+func TestARunnerIsNotActiveWithoutItsConnection(t *testing.T) {
+	cfg := projectiontest.Database(t).Config()
+	var r *projections.Runner
+	active := make(chan bool, 1)
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return watchedConn{c, func() {
+			select {
+			case active <- r.Active():
+			default:
+			}
+		}}, nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	r = projections.Config{Pool: pool, Log: brokenLog{}, Journal: "trading"}.Runner(readmodels.Trading()...)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	if <-active {
+		t.Error("the runner is active while its connection ends")
+	}
+	stop()
+	<-done
 }
 
 func TestCompareAndSetHoldsWithoutTheLock(t *testing.T) {

@@ -436,13 +436,13 @@ func (h *Hub) beginEntry(s *session, e *entry, err error) {
 // one.
 func (h *Hub) answer(s *session, e *entry, turn <-chan struct{}, done chan struct{}) {
 	defer h.shutdown.end()
-	defer s.inFlightOrders.Add(-1)
 	end := sync.OnceFunc(func() { close(done) })
 	defer end()
 	if turn != nil {
 		<-turn
 	}
 	reply := h.rest.Do(submit.OnQueued(s.ctx, end), &e.call)
+	s.inFlightOrders.Add(-1) // before the result: a client that has it may send another request
 	s.send(resultMessage(e.id, &reply))
 }
 

@@ -2,8 +2,11 @@ package live
 
 import (
 	"bytes"
+	"context"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -179,6 +182,38 @@ func TestEntriesShareNothing(t *testing.T) {
 		if string(e.id) != `"`+n+`"` || e.call.Params[0] != "C"+n || e.call.Params[1] != "O"+n || string(compact(t, e.call.Body)) != `{"amount":"`+n+`"}` {
 			t.Errorf("%s is %s %v %s", n, e.id, e.call.Params, e.call.Body)
 		}
+	}
+}
+
+// created is a REST interface that answers each call with 201.
+type created struct{}
+
+func (created) Do(context.Context, *rest.Call) rest.Reply { return rest.Reply{Status: 201} }
+
+// TestAnEntryIsNotUnderWayAfterItsResult: a client that has the result may send another request.
+func TestAnEntryIsNotUnderWayAfterItsResult(t *testing.T) {
+	s, r, h := recorded()
+	h.rest, s.ctx = created{}, t.Context()
+	close(r.proceed)
+	h.shutdown.add()
+	s.inFlightOrders.Add(1)
+	answered := make(chan struct{})
+	s.mu.Lock() // so that no result is sent
+	go func() {
+		defer close(answered)
+		h.answer(s, &entry{id: jsontext.Value("1")}, nil, make(chan struct{}))
+	}()
+	for deadline := time.Now().Add(time.Minute); s.inFlightOrders.Load() > 0; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Error("the request is under way until its result is sent")
+			break
+		}
+	}
+	s.mu.Unlock()
+	<-answered
+	h.serving.Wait()
+	if len(r.writes) != 1 {
+		t.Errorf("%d results were written", len(r.writes))
 	}
 }
 

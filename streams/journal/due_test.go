@@ -153,7 +153,7 @@ func takeTurns(t *testing.T, soon time.Duration) (inTime bool) {
 		return false
 	}
 	for range 5 {
-		waiting = append(waiting, o.start(command(&add{"a", 1})))
+		waiting = append(waiting, o.queue(command(&add{"a", 1})))
 	}
 	eventually(t, "the steps are due", func() bool { return in(0) > at })
 	close(busy.leave)
@@ -203,7 +203,7 @@ func leaveRoom(t *testing.T, soon time.Duration) (inTime bool) {
 		return false
 	}
 	for range commands {
-		waiting = append(waiting, o.start(command(&add{"a", 1})))
+		waiting = append(waiting, o.queue(command(&add{"a", 1})))
 	}
 	eventually(t, "the steps are due", func() bool { return in(0) > at })
 	g.stall()

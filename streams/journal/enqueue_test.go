@@ -45,6 +45,32 @@ func (r *replies) all(t *testing.T, n int) map[int]submit.Outcome {
 	return r.outcomes
 }
 
+// TestOnlyWhatIsQueuedIsSaidToBe submits to an owner that accepts nothing, and then to one that does.
+func TestOnlyWhatIsQueuedIsSaidToBe(t *testing.T) {
+	r := newRig(t)
+	idle, err := journal.NewOwner(r.ownerConfig("n0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	ctx := submit.OnQueued(t.Context(), func() { said++ })
+	if _, err := idle.Submit(ctx, command(&add{"a", 1})); !notAccepted(err) || said != 0 {
+		t.Errorf("without a term: %v, and %d commands are queued", err, said)
+	}
+	if out := idle.SubmitAll(ctx, []decide.Command{command(&add{"a", 1})}); !notAccepted(out[0].Err) || said != 0 {
+		t.Errorf("without a term: %v, and %d batches are queued", out[0].Err, said)
+	}
+	o := r.owner("n1").ready()
+	if _, err := o.insist(command(&add{"a", 1})); err != nil {
+		t.Fatal(err)
+	}
+	for said = 0; said == 0; {
+		if out := o.SubmitAll(ctx, []decide.Command{command(&add{"a", 1})}); out[0].Err != nil && !notAccepted(out[0].Err) {
+			t.Fatal(out[0].Err)
+		}
+	}
+}
+
 // TestEnqueue: commands that nobody waits for have the same outcomes as others, in their order.
 func TestEnqueue(t *testing.T) {
 	r := newRig(t)

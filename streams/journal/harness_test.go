@@ -457,6 +457,21 @@ func (x *running) start(c decide.Command) <-chan outcome {
 	return ch
 }
 
+// queue is start for a command that the owner has queued when queue returns.
+func (x *running) queue(c decide.Command) <-chan outcome {
+	queued, ch := make(chan struct{}), make(chan outcome, 1)
+	go func() {
+		r, err := x.Submit(submit.OnQueued(context.Background(), func() { close(queued) }), c)
+		ch <- outcome{r, err}
+	}()
+	select {
+	case <-queued:
+	case o := <-ch: // it was refused
+		ch <- o
+	}
+	return ch
+}
+
 // holds waits until the owner that was made last holds n replies: so many have been decided.
 func (r *rig) holds(n int) {
 	r.t.Helper()

@@ -64,7 +64,9 @@ func (o *Owner) SubmitAll(ctx context.Context, cs []decide.Command) []submit.Out
 		r.reply = make(chan answer, 1)
 	}
 	queued := o.inbox.put(all...)
-	submit.NotifyQueued(ctx)
+	if queued {
+		submit.NotifyQueued(ctx)
+	}
 	out := make([]submit.Outcome, len(cs))
 	for i, r := range requests {
 		out[i].Result, out[i].Err = o.outcome(ctx, r, queued)
