@@ -67,10 +67,11 @@ func TestANodeArchives(t *testing.T) {
 			}
 		}
 	}
-	if s := v.scrape(); s.value("perpetua_archive_tail_sequence", "journal", "trading") < float64(records-1) ||
-		s.value("perpetua_archive_sealed_sequence", "journal", "trading") != -1 || s.value("perpetua_archive_halted", "journal", "trading") != 0 {
-		t.Error("the metrics say something else")
-	}
+	waitFor(t, "the metrics to say the same", func() bool {
+		s := v.scrape()
+		return s.value("perpetua_archive_tail_sequence", "journal", "trading") >= float64(records-1) &&
+			s.value("perpetua_archive_sealed_sequence", "journal", "trading") == -1 && s.value("perpetua_archive_halted", "journal", "trading") == 0
+	})
 	if found, err := filepath.Glob(filepath.Join(v.dir, blob.Folder, "archive", "*", "0", "tail*")); err != nil || len(found) < 3 {
 		t.Errorf("%v, %v", found, err)
 	}
