@@ -23,19 +23,19 @@ type PlaceOrder struct {
 	Symbol           string
 	Action           order.Action
 	Type             order.Type
-	Amount           fixed.Decimal // contracts; zero if CashAmount is set
-	CashAmount       fixed.Money   // quote currency; market and limit orders only
-	LimitPrice       fixed.Decimal
-	TriggerPrice     fixed.Decimal
-	StopLossPrice    fixed.Decimal
-	TakeProfitPrice  fixed.Decimal
-	TriggerPriceType order.TriggerPriceType // "" for that of the order type
-	TimeInForce      order.TimeInForce      // "" for the default of the order type
-	ExpireTime       scalar.Time            // GTD only
-	PostOnly         bool
-	ReduceOnly       bool
-	ReferenceID      string // "" for the order's code
-	Leverage         int    // 1–13, or 0 for no change
+	Amount           fixed.Decimal          `json:",omitzero"` // contracts; zero if CashAmount is set
+	CashAmount       fixed.Money            `json:",omitzero"` // quote currency; market and limit orders only
+	LimitPrice       fixed.Decimal          `json:",omitzero"`
+	TriggerPrice     fixed.Decimal          `json:",omitzero"`
+	StopLossPrice    fixed.Decimal          `json:",omitzero"`
+	TakeProfitPrice  fixed.Decimal          `json:",omitzero"`
+	TriggerPriceType order.TriggerPriceType `json:",omitzero"` // "" for that of the order type
+	TimeInForce      order.TimeInForce      `json:",omitzero"` // "" for the default of the order type
+	ExpireTime       scalar.Time            `json:",omitzero"` // GTD only
+	PostOnly         bool                   `json:",omitzero"`
+	ReduceOnly       bool                   `json:",omitzero"`
+	ReferenceID      string                 `json:",omitzero"` // "" for the order's code
+	Leverage         int                    `json:",omitzero"` // 1–13, or 0 for no change
 }
 
 // CommandType returns the type of the command.

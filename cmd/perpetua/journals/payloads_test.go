@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/domain/decide"
+	"github.com/perpetua-exchange/perpetua/domain/fixed"
+	"github.com/perpetua-exchange/perpetua/domain/order"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/domain/trading"
 	"github.com/perpetua-exchange/perpetua/streams/peer"
 )
 
@@ -96,6 +99,15 @@ func TestPayloadsTravel(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestOrdersTravelWithoutAbsentMembers: the owner does not read what an order does not have.
+func TestOrdersTravelWithoutAbsentMembers(t *testing.T) {
+	sent := &trading.PlaceOrder{CustomerCode: "C", Symbol: "S", Action: order.Buy, Type: order.Market, Amount: fixed.Decimal{Coef: 1}}
+	const want = `{"CustomerCode":"C","Symbol":"S","Action":"buy","Type":"market","Amount":"1"}`
+	if b, err := peer.EncodePayload(sent); err != nil || string(b) != want {
+		t.Errorf("%s, %v", b, err)
 	}
 }
 
