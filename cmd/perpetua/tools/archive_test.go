@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func TestArchiveOfATopic(t *testing.T) {
 			t.Errorf("%d records are archived", told)
 		}
 	}
-	found, err := verifyArchive(ctx, cfg, settings.IO{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+	found, err := verifyArchive(ctx, cfg, nil, settings.IO{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
 	if last := said.Entry.Position; err != nil || found.Sequence != last.Sequence || found.Hash != last.Hash.String() || found.Ranges != 0 || found.Tail != found.Records {
 		t.Errorf("%+v, %v; the log ends with %v", found, err, last)
 	}
@@ -222,6 +223,56 @@ func TestArchiveRenewsTheHeadOfTheVenue(t *testing.T) {
 			t.Errorf("after an archive in %s the head that is kept is %+v (%v), want one before record %d", c.to, h, err, c.want)
 		}
 	}
+}
+
+// TestVerifyMissesLostRanges verifies archives that have lost their last range, or everything. What is left is sound. Only the head that
+// the data folder keeps says that the venue's own archive had more.
+func TestVerifyMissesLostRanges(t *testing.T) {
+	const n, inRange = 100, 32
+	all, _, _ := termsOf("trading", n, 0)
+	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	std := outputTo(new(bytes.Buffer))
+	std.ArchiveRange = inRange
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	run := func(args ...string) error {
+		return Log(t.Context(), append(args, "--data", dir, "--journal", "trading", "--master-key", key), std)
+	}
+	own, other := filepath.Join(dir, blob.Folder), t.TempDir()
+	for _, bucket := range []string{own, other} {
+		if err := run("archive", "--to", blob.URLOf(bucket)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose := func(bucket, pattern string) {
+		t.Helper()
+		lost, err := filepath.Glob(filepath.Join(bucket, "archive", "trading", "0", pattern))
+		if err != nil || len(lost) == 0 {
+			t.Fatalf("no %s in %s: %v", pattern, bucket, err)
+		}
+		for _, file := range lost {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	verify := func(bucket, want string) {
+		t.Helper()
+		if err := run("verify", "--archive", blob.URLOf(bucket)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	verify(own, "")
+	verify(other, "")
+	for _, bucket := range []string{own, other} {
+		lose(bucket, "tail*")
+		lose(bucket, "manifest-0000000002")
+	}
+	verify(own, "archive/trading/0/manifest-0000000002 is missing from record 64 on")
+	verify(other, "") // it may be a copy that has not the last range yet
+	lose(own, "*")
+	verify(own, "manifest-0000000002 is missing")
+	lose(other, "*")
+	verify(other, "there is no archive")
 }
 
 // TestArchiveIsCompleteWithoutItsCopies archives two journals in the venue's own bucket while Postgres is away.
