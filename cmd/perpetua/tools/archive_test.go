@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -273,6 +275,19 @@ func TestVerifyMissesLostRanges(t *testing.T) {
 	verify(own, "manifest-0000000002 is missing")
 	lose(other, "*")
 	verify(other, "there is no archive")
+}
+
+// TestRestoreNeedsAnArchive restores from a bucket without an archive. Nothing is left from which a start would begin a new log.
+func TestRestoreNeedsAnArchive(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "data"), blob.URLOf(t.TempDir())
+	err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", bucket, "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))},
+		outputTo(new(bytes.Buffer)))
+	if err == nil || !strings.Contains(err.Error(), "there is no archive of identity, trading, onboarding in "+bucket) {
+		t.Errorf("the bucket is empty: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data folder: %v", err)
+	}
 }
 
 // TestArchiveIsCompleteWithoutItsCopies archives two journals in the venue's own bucket while Postgres is away.
