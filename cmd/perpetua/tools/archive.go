@@ -166,9 +166,9 @@ func (r *archiveRequest) isVenueArchive() (bool, error) {
 	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }
 
-// VerifyArchive reads an archive and verifies every record in it. It needs no log. What is left of an archive that lost its last ranges is
-// sound, so the archive that the venue trims by must also continue the heads that the data folder keeps. In another bucket, VerifyArchive
-// must find an archive.
+// VerifyArchive reads an archive and verifies every record in it. It needs no log. An archive that lost its last ranges is sound in itself.
+// So the archive that the venue trims by must also continue the heads that the data folder keeps, and any other bucket must hold an
+// archive.
 func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log verify", "archive", "URL of the bucket with the archive", args, std)
 	if err != nil {
