@@ -290,6 +290,15 @@ func TestRestoreNeedsAnArchive(t *testing.T) {
 	}
 }
 
+// TestVerifyNeedsAnArchive verifies a bucket without an archive, which must not count as one without differences.
+func TestVerifyNeedsAnArchive(t *testing.T) {
+	bucket := blob.URLOf(t.TempDir())
+	out, err := verifyWith(t, "--archive", bucket, "--json", "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize)))
+	if err == nil || !strings.Contains(err.Error(), "there is no archive in "+bucket) || !strings.Contains(out, `"equal": false`) {
+		t.Errorf("the bucket is empty: %v, %s", err, out)
+	}
+}
+
 // TestArchiveIsCompleteWithoutItsCopies archives two journals in the venue's own bucket while Postgres is away.
 func TestArchiveIsCompleteWithoutItsCopies(t *testing.T) {
 	const n, inRange = 100, 32
