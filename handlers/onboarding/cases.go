@@ -175,6 +175,7 @@ func (h *Handler) showCaseEvent(c echo.Context, e *view.TriggerEvent) (wire.Case
 		return out, err
 	}
 	out.Reason = orNull(reason)
+	out.Erased = seesErased(c) && e.Code != "" && out.Reason == nil // every code came with a reason
 	if !rest.PrincipalOf(c).Has(access.ScopeOperator) {
 		return out, nil
 	}

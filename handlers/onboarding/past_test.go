@@ -250,6 +250,17 @@ func TestAsOfOfAnErasedOwner(t *testing.T) {
 	if open := h.past("operator", l.path+"/pending_requirements", at).Want(200).List(); len(open) != 1 || open[0].Text("erased") != "true" {
 		t.Errorf("open: %v", open)
 	}
+	for _, user := range []string{"operator", "auditor"} {
+		var marked []string
+		for _, event := range h.past(user, l.trigger+"/timeline", at).Want(200).List() {
+			if event.Fields()["erased"] == true {
+				marked = append(marked, event.Text("action"))
+			}
+		}
+		if !slices.Equal(marked, []string{"request_information", "request_information"}) {
+			t.Errorf("%s is told that the reasons of %v are erased", user, marked)
+		}
+	}
 }
 
 // TestObjectsThatTheRowsLack are not called unknown as of an earlier record until the rows have them.

@@ -26,7 +26,8 @@ type CaseEvent struct {
 	QuestionnaireIDs []scalar.ID         `json:"questionnaire_ids"`
 	Outcome          *onboarding.Outcome `json:"outcome"` // of a video identification
 	EventID          *scalar.ID          `json:"event_id"`
-	EventType        *webhook.EventType  `json:"event_type"` // of the notification sent to webhooks
+	EventType        *webhook.EventType  `json:"event_type"`      // of the notification sent to webhooks
+	Erased           bool                `json:"erased,omitzero"` // whether the reasons and the reference are erased, in answers as of past records
 	// CaseOfOperator is set for operators only. Tenants do not see it.
 	*CaseOfOperator
 }

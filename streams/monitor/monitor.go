@@ -106,6 +106,15 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 			unproven = append(unproven, cmp.Or(best.url, s.url))
 		}
 	}
+	for _, s := range all {
+		if s.url == "" || s.cosigned || s.Size != best.Size || old.remembered != nil && old.Sources[s.url].Records == s.Size {
+			continue // it was not served, has been compared with larger tiles, or is not new
+		}
+		if !m.hasTiles(ctx, &r, s, s.url == best.url && old.remembered == nil) {
+			proven = false
+			unproven = append(unproven, s.url)
+		}
+	}
 	if r.serious() {
 		return r, old
 	}
@@ -278,6 +287,28 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders 
 	// A source with a smaller tree than the remembered one need not have its tiles, and its own are not wrong because of that.
 	if best.url != "" {
 		r.Alarms = append(r.Alarms, failed...)
+	}
+	return false
+}
+
+// hasTiles raises Unproven if the last tiles of each level at a source give another root than its checkpoint. The checkpoint of two places
+// may be the same, and nothing else reads the tiles of the second, or those of the first checkpoint of all. A source may serve
+// checkpoints without tiles, unless they are needed.
+func (m *Monitor) hasTiles(ctx context.Context, r *Report, s seen, needed bool) bool {
+	if s.Size == 0 {
+		return true
+	}
+	tiles := &tiles{ctx: ctx, client: m.cfg.Client, url: s.url}
+	_, err := tlog.TileHashReader(s.Tree(), tiles).ReadHashes([]int64{tlog.StoredHashIndex(0, s.Size-1)})
+	kind := Unproven
+	switch {
+	case err == nil, tiles.failed != nil && !needed:
+		return true
+	case tiles.failed != nil:
+		kind = Unreachable
+	}
+	if a := (Alarm{kind, s.url, err.Error()}); !slices.ContainsFunc(r.Alarms, func(b Alarm) bool { return a.Kind == b.Kind && a.URL == b.URL }) {
+		r.Alarms = append(r.Alarms, a)
 	}
 	return false
 }

@@ -181,6 +181,33 @@ func TestMissingTiles(t *testing.T) {
 	w.check(monitor.Fork)
 }
 
+// TestFirstTiles: the first checkpoint is not remembered before tiles prove it, and tiles of a second place with the same checkpoint are
+// compared with it too. That place need not have tiles.
+func TestFirstTiles(t *testing.T) {
+	a, b := newPlace(t).grow(1, 1000), newPlace(t).grow(1, 1000)
+	const edge = "tile/1/000.p/3"
+	right := a.files[edge]
+	wrong := append([]byte{right[0] ^ 1}, right[1:]...)
+	w := watch(t, policyOf(t, a), a)
+	a.files[edge] = wrong
+	w.check(monitor.Unproven)
+	delete(a.files, edge)
+	w.check(monitor.Unreachable)
+	if w.check(monitor.Unreachable); w.state.Checkpoint != "" {
+		t.Errorf("%q is remembered without tiles", w.state.Checkpoint)
+	}
+	a.files[edge] = right
+	if w.check(); w.state.Checkpoint == "" {
+		t.Error("no checkpoint is remembered")
+	}
+	both := watch(t, w.policy, a, b)
+	both.state = w.state
+	b.files[edge] = wrong
+	both.check(monitor.Unproven)
+	b.files = map[string][]byte{"checkpoint": b.files["checkpoint"]}
+	both.check()
+}
+
 // TestWithheldTiles: a fork that grows without tiles becomes stale, although its checkpoints are new. Tiles end that.
 func TestWithheldTiles(t *testing.T) {
 	a := newPlace(t).grow(1, 1000)

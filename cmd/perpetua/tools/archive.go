@@ -148,7 +148,7 @@ func ArchiveLog(ctx context.Context, args []string, std settings.IO) error {
 			}
 			fmt.Fprintf(std.Err, "%s: the records after the last full range are not archived: %v\n", j.Name(), err)
 		}
-		done, err := verifyArchive(ctx, config(j.Name()), std)
+		done, err := verifyArchive(ctx, config(j.Name()), nil, std)
 		if err == nil {
 			complete = append(complete, config(j.Name()))
 		}
@@ -166,9 +166,15 @@ func (r *archiveRequest) isVenueArchive() (bool, error) {
 	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }
 
-// VerifyArchive reads an archive and verifies every record in it. It needs no log.
+// VerifyArchive reads an archive and verifies every record in it. It needs no log. An archive that lost its last ranges is sound in itself.
+// So the archive that the venue trims by must also continue the heads that the data folder keeps, and any other bucket must hold an
+// archive.
 func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log verify", "archive", "URL of the bucket with the archive", args, std)
+	if err != nil {
+		return err
+	}
+	isVenueArchive, err := r.isVenueArchive()
 	if err != nil {
 		return err
 	}
@@ -177,9 +183,20 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer done()
-	return each(&r, std, func(j journals.Journal) (archived, error) {
-		return verifyArchive(ctx, config(j.Name()), std)
+	var heads archive.Heads
+	if isVenueArchive {
+		heads = r.ArchiveHeads()
+	}
+	isEmpty := true
+	err = each(&r, std, func(j journals.Journal) (archived, error) {
+		done, err := verifyArchive(ctx, config(j.Name()), heads, std)
+		isEmpty = isEmpty && done.Sequence < 0
+		return done, err
 	})
+	if err == nil && isEmpty && !isVenueArchive {
+		err = fmt.Errorf("there is no archive in %s", r.at)
+	}
+	return err
 }
 
 // each does the work for all journals and prints the results.
@@ -315,9 +332,9 @@ func copyPast(ctx context.Context, w *toldWriter, trimmed *record.TrimmedError, 
 	return nil
 }
 
-// verifyArchive verifies the archive of a journal.
-func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (archived, error) {
-	a, err := archive.Open(ctx, cfg)
+// verifyArchive verifies the archive of a journal. The archive must continue the head that heads has, unless heads is nil.
+func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads, std settings.IO) (archived, error) {
+	a, err := openContinuing(ctx, cfg, heads)
 	if err != nil {
 		return archived{}, err
 	}
@@ -327,4 +344,18 @@ func verifyArchive(ctx context.Context, cfg archive.Config, std settings.IO) (ar
 	}
 	return archived{Journal: cfg.Journal, Ranges: s.Ranges, Records: s.Records, Skipped: s.Skipped, Tail: s.Tail, Values: s.Values, Bytes: s.Bytes,
 		Sequence: s.Base.Sequence - 1, Hash: s.Base.Prev.String()}, nil
+}
+
+// openContinuing opens an archive that continues the head that heads has, unless heads is nil.
+func openContinuing(ctx context.Context, cfg archive.Config, heads archive.Heads) (a *archive.Archive, err error) {
+	for range 2 { // a node may seal a range and keep its head after the first Open
+		a, err = archive.Open(ctx, cfg)
+		if err != nil || heads == nil {
+			return a, err
+		}
+		if err = a.Continues(ctx, heads); err == nil {
+			return a, nil
+		}
+	}
+	return nil, err
 }

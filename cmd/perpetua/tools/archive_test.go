@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,7 +56,7 @@ func TestArchiveOfATopic(t *testing.T) {
 			t.Errorf("%d records are archived", told)
 		}
 	}
-	found, err := verifyArchive(ctx, cfg, settings.IO{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
+	found, err := verifyArchive(ctx, cfg, nil, settings.IO{Out: new(bytes.Buffer), Err: new(bytes.Buffer)})
 	if last := said.Entry.Position; err != nil || found.Sequence != last.Sequence || found.Hash != last.Hash.String() || found.Ranges != 0 || found.Tail != found.Records {
 		t.Errorf("%+v, %v; the log ends with %v", found, err, last)
 	}
@@ -221,6 +224,78 @@ func TestArchiveRenewsTheHeadOfTheVenue(t *testing.T) {
 		if err != nil || (h == nil) != (c.want == 0) || h != nil && h.Base.Sequence != c.want {
 			t.Errorf("after an archive in %s the head that is kept is %+v (%v), want one before record %d", c.to, h, err, c.want)
 		}
+	}
+}
+
+// TestVerifyMissesLostRanges verifies archives that have lost their last range, or everything. What is left is sound. Only the head that
+// the data folder keeps says that the venue's own archive had more.
+func TestVerifyMissesLostRanges(t *testing.T) {
+	const n, inRange = 100, 32
+	all, _, _ := termsOf("trading", n, 0)
+	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	std := outputTo(new(bytes.Buffer))
+	std.ArchiveRange = inRange
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	run := func(args ...string) error {
+		return Log(t.Context(), append(args, "--data", dir, "--journal", "trading", "--master-key", key), std)
+	}
+	own, other := filepath.Join(dir, blob.Folder), t.TempDir()
+	for _, bucket := range []string{own, other} {
+		if err := run("archive", "--to", blob.URLOf(bucket)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lose := func(bucket, pattern string) {
+		t.Helper()
+		lost, err := filepath.Glob(filepath.Join(bucket, "archive", "trading", "0", pattern))
+		if err != nil || len(lost) == 0 {
+			t.Fatalf("no %s in %s: %v", pattern, bucket, err)
+		}
+		for _, file := range lost {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	verify := func(bucket, want string) {
+		t.Helper()
+		if err := run("verify", "--archive", blob.URLOf(bucket)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	verify(own, "")
+	verify(other, "")
+	for _, bucket := range []string{own, other} {
+		lose(bucket, "tail*")
+		lose(bucket, "manifest-0000000002")
+	}
+	verify(own, "archive/trading/0/manifest-0000000002 is missing from record 64 on")
+	verify(other, "") // it may be a copy that has not the last range yet
+	lose(own, "*")
+	verify(own, "manifest-0000000002 is missing")
+	lose(other, "*")
+	verify(other, "there is no archive")
+}
+
+// TestRestoreNeedsAnArchive restores from a bucket without an archive. Nothing is left from which a start would begin a new log.
+func TestRestoreNeedsAnArchive(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "data"), blob.URLOf(t.TempDir())
+	err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", bucket, "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))},
+		outputTo(new(bytes.Buffer)))
+	if err == nil || !strings.Contains(err.Error(), "there is no archive of identity, trading, onboarding in "+bucket) {
+		t.Errorf("the bucket is empty: %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data folder: %v", err)
+	}
+}
+
+// TestVerifyNeedsAnArchive verifies a bucket without an archive, which must not count as one without differences.
+func TestVerifyNeedsAnArchive(t *testing.T) {
+	bucket := blob.URLOf(t.TempDir())
+	out, err := verifyWith(t, "--archive", bucket, "--json", "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize)))
+	if err == nil || !strings.Contains(err.Error(), "there is no archive in "+bucket) || !strings.Contains(out, `"equal": false`) {
+		t.Errorf("the bucket is empty: %v, %s", err, out)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -58,7 +59,7 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 	archives := newArchives(r.Settings)
 	defer archives.close()
 	// Before the folder is touched: a missing archive must not leave an empty log there.
-	if _, err := archives.config(ctx, "", 0); err != nil {
+	if err := r.hasArchive(ctx, archives); err != nil {
 		return err
 	}
 	client, _, stop, err := openTrimmable(ctx, r.Settings, false)
@@ -95,6 +96,26 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 		return std.PrintJSON(all)
 	}
 	return nil
+}
+
+// hasArchive returns an error unless the archive has records of one of the journals. A run that restores nothing must not look like a
+// restore: the next start would begin a new log.
+func (r *restoreRequest) hasArchive(ctx context.Context, archives *archives) error {
+	for _, j := range r.journals {
+		cfg, err := archives.config(ctx, j.Name(), 0)
+		if err != nil {
+			return err
+		}
+		a, err := archive.Open(ctx, cfg)
+		if err != nil || wholelog.End(a) != nil {
+			return err
+		}
+	}
+	at, err := r.ArchiveBucketURL()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("there is no archive of %s in %s; --archive-url names its bucket", strings.Join(r.journals.Names(), ", "), at)
 }
 
 func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, archives *archives, known *atHand, j journals.Journal, std settings.IO) (restored, error) {

@@ -143,6 +143,10 @@ func VerifyLog(ctx context.Context, args []string, std settings.IO) error {
 			out.Equal, wrong = false, fmt.Errorf("%s: %w", j.Name(), report.Difference)
 		}
 	}
+	hasRecords := func(found verify.Report) bool { return found.Records > 0 }
+	if wrong == nil && r.archive != "" && !slices.ContainsFunc(out.Journals, hasRecords) {
+		out.Equal, wrong = false, fmt.Errorf("there is no archive in %s", r.archive)
+	}
 	if wrong == nil && at.rows {
 		closeLog() // broker and database of a stopped venue serve in one place at a time, and auditRows opens them again
 		if wrong, err = r.compareRows(ctx, &out, std); err != nil {
