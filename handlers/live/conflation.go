@@ -35,6 +35,8 @@ const beatEvery = time.Second
 // conflation holds the collected changes. The hub's lock guards it.
 type conflation struct {
 	tickers   map[string]bool          // symbols with changes
+	shown     map[string]string        // the last ticker of each symbol, as JSON
+	minute    scalar.Time              // the minute whose 24-hour figures were compared with shown
 	candles   map[string]*candleStream // topics with subscriptions, by the suffix of the topic
 	accounts  accountChanges
 	positions map[held]bool // positions with another liquidation price
@@ -69,8 +71,8 @@ func newAccountChanges() accountChanges {
 }
 
 func newConflation() conflation {
-	return conflation{tickers: make(map[string]bool), candles: make(map[string]*candleStream), accounts: newAccountChanges(),
-		positions: make(map[held]bool)}
+	return conflation{tickers: make(map[string]bool), shown: make(map[string]string), candles: make(map[string]*candleStream),
+		accounts: newAccountChanges(), positions: make(map[held]bool)}
 }
 
 // candleStream is the common state of all subscriptions to one candles topic.
@@ -141,8 +143,11 @@ func (h *Hub) flushConflated(ctx context.Context) {
 	p, at := &h.streams.conflation, h.logPosition(h.streams.last.Sequence).String()
 	tickersOf, accounts, liquidationPrices := p.tickers, p.accounts, p.positions
 	p.tickers, p.accounts, p.positions = make(map[string]bool), newAccountChanges(), make(map[held]bool)
+	minute := market.OneMinute.Start(h.clock.Now())
+	moved := minute != p.minute // also without a record, the 24-hour figures move on
+	p.minute = minute
 	if h.streams.failed || h.streams.index.count[ticker]+h.streams.index.count[tickers] == 0 {
-		tickersOf = nil
+		tickersOf, moved = nil, false
 	}
 	if h.streams.failed || h.streams.index.count[positionsNow]+h.streams.index.count[marginNow] == 0 {
 		accounts, liquidationPrices = accountChanges{}, nil
@@ -158,8 +163,8 @@ func (h *Hub) flushConflated(ctx context.Context) {
 		}
 	}
 	h.mu.Unlock()
-	if len(tickersOf) > 0 {
-		h.sendTickers(ctx, tickersOf, at)
+	if len(tickersOf) > 0 || moved {
+		h.sendTickers(ctx, tickersOf, moved, at)
 	}
 	for _, k := range due {
 		h.sendCandles(ctx, k, at)
@@ -200,13 +205,18 @@ func (u *restUpdate) AppendJSON(b []byte) ([]byte, error) {
 	return w.Bytes, w.Err
 }
 
-func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at string) {
+// sendTickers sends the tickers of symbols, and if moved is set, all others that differ from the last ones sent.
+func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, moved bool, at string) {
 	list, position := h.ask(ctx, at, nil, "/v1/tickers")
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	p := &h.streams.conflation
 	if list == nil { // try again at the next interval
 		for symbol := range symbols {
-			h.streams.conflation.wantTicker(symbol)
+			p.wantTicker(symbol)
+		}
+		if moved {
+			p.minute = 0
 		}
 		return
 	}
@@ -214,9 +224,10 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, at strin
 		var of struct {
 			Symbol string `json:"symbol"`
 		}
-		if json.Unmarshal(record, &of) != nil || !symbols[of.Symbol] {
+		if json.Unmarshal(record, &of) != nil || !symbols[of.Symbol] && (!moved || p.shown[of.Symbol] == string(record)) {
 			continue
 		}
+		p.shown[of.Symbol] = string(record)
 		h.publish(&draft{channel: ticker, symbol: of.Symbol, value: &restUpdate{ticker.topic(of.Symbol), record}}, position)
 		h.publish(&draft{channel: tickers, value: &restUpdate{tickers.name, record}}, position)
 	}

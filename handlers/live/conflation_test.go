@@ -134,3 +134,57 @@ func TestCandlesCloseWhereTheLogIsAhead(t *testing.T) {
 	v.place(limit("A1", btc, order.Sell, "0.001", "1000"))
 	closed("false", "true")
 }
+
+// TestTickersMoveOnWithoutRecords: when a minute has passed, a ticker is sent again if its 24-hour figures have changed, although no
+// record changed it.
+func TestTickersMoveOnWithoutRecords(t *testing.T) {
+	v := newVenue(t, live.Limits{BeatEvery: 20 * time.Millisecond}, nil)
+	var mu sync.Mutex
+	volume, silent, asked := "3", false, 0
+	v.rest.Store(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		if silent {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintf(w, `[{"symbol":%q,"underlying":"BTC","quote_currency":"USDC","last_price":null,"mark_price":null,"index_price":null,`+
+			`"best_bid":null,"best_bid_amount":null,"best_ask":null,"best_ask_amount":null,"open_24h":null,"high_24h":null,"low_24h":null,`+
+			`"change_24h":null,"volume_24h":%q,"turnover_24h":"0","open_interest":"0","funding_rate":null,"next_funding_time":null,`+
+			`"timestamp":"2099-01-01T00:00:00.000000Z"}]`, btc, volume)
+	}))
+	v.clock = scalar.TimeOf(time.Date(2099, 1, 1, 0, 2, 0, 0, time.UTC)) // ahead of the node's clock, so that records bring the time
+	v.place(limit("A1", eth, order.Sell, "0.001", "1000"))
+	c := v.dial("")
+	c.Subscribe("ticker:" + btc)
+	wait := func(want ...string) {
+		t.Helper()
+		v.until(t, fmt.Sprint(want), func() bool {
+			var got []string
+			for _, m := range c.On("ticker:" + btc) {
+				got = append(got, m.Fields()["volume_24h"])
+			}
+			return fmt.Sprint(got) == fmt.Sprint(want)
+		})
+	}
+	wait("3")
+	mu.Lock()
+	volume, silent, asked = "0", true, 0
+	mu.Unlock()
+	v.clock += scalar.Minute
+	v.place(limit("A1", eth, order.Sell, "0.001", "1000")) // of another instrument
+	v.until(t, "two questions without an answer", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked > 1
+	})
+	mu.Lock()
+	silent = false
+	mu.Unlock()
+	wait("3", "0")
+	v.clock += scalar.Minute
+	v.place(limit("A1", eth, order.Sell, "0.001", "1000"))
+	caughtUp(c)
+	wait("3", "0") // nothing has changed
+}

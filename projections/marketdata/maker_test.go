@@ -527,7 +527,7 @@ func TestOldDaysAreDropped(t *testing.T) {
 }
 
 // TestTheLastDayStays begins with a log whose days are all too old. The last published day is kept with its books, and a maker continues
-// after it.
+// after it. A lost file of it is made again.
 func TestTheLastDayStays(t *testing.T) {
 	v := newVenue(t, 9)
 	v.run(t, len(v.entries), v.bucket, nil)
@@ -548,6 +548,10 @@ func TestTheLastDayStays(t *testing.T) {
 	if first := v.reads[len(v.reads)-1]; first != days[0].Next-1 {
 		t.Errorf("the last run read the log after record %d", first)
 	}
+	want := v.contents(t)
+	must(t, os.Remove(filepath.Join(v.dir, v.store(v.bucket).fileKey(days[0].Date, &days[0].Files[0]))))
+	v.run(t, len(v.entries), v.bucket, old)
+	v.same(t, "after a loss of a file of the last day", want)
 }
 
 // TestAnotherLog halts a maker whose records are not those of the published days.

@@ -16,7 +16,7 @@ type plan struct {
 }
 
 // newPlan finds the first day that is missing or not whole, and the books before it. cut is the first date to keep, or "": earlier days may
-// be missing.
+// be missing. The last published day is kept at any age.
 func newPlan(ctx context.Context, s *Store, cut string) (*plan, error) {
 	days, err := s.Days(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func firstMissing(ctx context.Context, s *Store, days []Manifest, cut string) (*
 		case m.First != at.Sequence+1 && !begins:
 			p.until = m.First
 			return p, at, nil
-		case !s.whole(m, sizes) && m.Date >= cut:
+		case !s.whole(m, sizes) && (m.Date >= cut || m.Date == p.last):
 			p.first, p.until = m.First, -1
 			if i+1 < len(days) {
 				p.until = m.Next

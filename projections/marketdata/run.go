@@ -113,10 +113,10 @@ func (r *run) add(ctx context.Context, e *record.Entry) error {
 	return r.day.add(e)
 }
 
-// beginDay begins the day of a record, unless the day is too old to keep.
+// beginDay begins the day of a record, unless the day is too old to keep. The last published day is made again at any age.
 func (r *run) beginDay(e *record.Entry, date string) (err error) {
 	r.date = date
-	if date >= r.maker.cut() {
+	if date >= r.maker.cut() || date == r.last {
 		r.day, err = newDay(e, r.books)
 	}
 	return err
