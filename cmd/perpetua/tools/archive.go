@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -167,8 +168,7 @@ func (r *archiveRequest) isVenueArchive() (bool, error) {
 }
 
 // VerifyArchive reads an archive and verifies every record in it. It needs no log. An archive that lost its last ranges is sound in itself.
-// So the archive that the venue trims by must also continue the heads that the data folder keeps, and any other bucket must hold an
-// archive.
+// So the archive that the venue trims by must also continue the heads that the data folder keeps. A bucket without an archive is an error.
 func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log verify", "archive", "URL of the bucket with the archive", args, std)
 	if err != nil {
@@ -193,10 +193,26 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 		isEmpty = isEmpty && done.Sequence < 0
 		return done, err
 	})
-	if err == nil && isEmpty && !isVenueArchive {
-		err = fmt.Errorf("there is no archive in %s", r.at)
+	if err == nil && isEmpty {
+		err = noArchive(r.journals, r.at)
 	}
 	return err
+}
+
+// noArchive returns the error of a bucket without an archive of the journals.
+func noArchive(of journals.Table, at string) error {
+	return fmt.Errorf("there is no archive of %s in %s", strings.Join(of.Names(), ", "), at)
+}
+
+// requireArchive returns an error unless the bucket has records of one of the journals.
+func requireArchive(ctx context.Context, of journals.Table, at string, config func(journal string) archive.Config) error {
+	for _, j := range of {
+		a, err := archive.Open(ctx, config(j.Name()))
+		if err != nil || wholelog.End(a) != nil {
+			return err
+		}
+	}
+	return noArchive(of, at)
 }
 
 // each does the work for all journals and prints the results.

@@ -290,12 +290,38 @@ func TestRestoreNeedsAnArchive(t *testing.T) {
 	}
 }
 
-// TestVerifyNeedsAnArchive verifies a bucket without an archive, which must not count as one without differences.
-func TestVerifyNeedsAnArchive(t *testing.T) {
-	bucket := blob.URLOf(t.TempDir())
-	out, err := verifyWith(t, "--archive", bucket, "--json", "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize)))
-	if err == nil || !strings.Contains(err.Error(), "there is no archive in "+bucket) || !strings.Contains(out, `"equal": false`) {
-		t.Errorf("the bucket is empty: %v, %s", err, out)
+// TestReadersNeedAnArchive reads a bucket without an archive, which must not count as one without records or differences. That a venue
+// has not archived anything yet is no exception.
+func TestReadersNeedAnArchive(t *testing.T) {
+	const all, trading = "identity, trading, onboarding", "trading"
+	bucket, to := blob.URLOf(t.TempDir()), filepath.Join(t.TempDir(), "to")
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	for _, c := range []struct {
+		run  func(context.Context, []string, settings.IO) error
+		args string
+		of   string
+	}{
+		{Log, "verify", all},
+		{Log, "verify --journal trading", trading},
+		{Log, "verify --archive-url " + bucket, all},
+		{Audit, "verify", all},
+		{Audit, "verify --journal trading", trading},
+		{Audit, "what-if", trading},
+		{Log, "parquet --to " + to, "trading, onboarding"},
+	} {
+		args := append(strings.Fields(c.args), "--archive", bucket, "--data", t.TempDir(), "--master-key", key, "--json")
+		out := new(bytes.Buffer)
+		err := c.run(t.Context(), args, outputTo(out))
+		var usage *settings.UsageError
+		if want := "there is no archive of " + c.of + " in " + bucket; err == nil || err.Error() != want || errors.As(err, &usage) {
+			t.Errorf("%s: %v, want %s", c.args, err, want)
+		}
+		if strings.Contains(out.String(), `"equal": true`) {
+			t.Errorf("%s: %s", c.args, out)
+		}
+	}
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder for Parquet files: %v", err)
 	}
 }
 

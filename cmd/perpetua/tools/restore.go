@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -115,7 +114,7 @@ func (r *restoreRequest) hasArchive(ctx context.Context, archives *archives) err
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("there is no archive of %s in %s; --archive-url names its bucket", strings.Join(r.journals.Names(), ", "), at)
+	return fmt.Errorf("%w; --archive-url names its bucket", noArchive(r.journals, at))
 }
 
 func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, archives *archives, known *atHand, j journals.Journal, std settings.IO) (restored, error) {
