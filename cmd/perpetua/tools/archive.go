@@ -350,7 +350,13 @@ func copyPast(ctx context.Context, w *toldWriter, trimmed *record.TrimmedError, 
 
 // verifyArchive verifies the archive of a journal. The archive must continue the head that heads has, unless heads is nil.
 func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads, std settings.IO) (archived, error) {
-	a, err := openContinuing(ctx, cfg, heads)
+	open := archive.Open
+	if heads != nil {
+		open = func(ctx context.Context, cfg archive.Config) (*archive.Archive, error) {
+			return archive.OpenContinuing(ctx, cfg, heads)
+		}
+	}
+	a, err := open(ctx, cfg)
 	if err != nil {
 		return archived{}, err
 	}
@@ -360,18 +366,4 @@ func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads,
 	}
 	return archived{Journal: cfg.Journal, Ranges: s.Ranges, Records: s.Records, Skipped: s.Skipped, Tail: s.Tail, Values: s.Values, Bytes: s.Bytes,
 		Sequence: s.Base.Sequence - 1, Hash: s.Base.Prev.String()}, nil
-}
-
-// openContinuing opens an archive that continues the head that heads has, unless heads is nil.
-func openContinuing(ctx context.Context, cfg archive.Config, heads archive.Heads) (a *archive.Archive, err error) {
-	for range 2 { // a node may seal a range and keep its head after the first Open
-		a, err = archive.Open(ctx, cfg)
-		if err != nil || heads == nil {
-			return a, err
-		}
-		if err = a.Continues(ctx, heads); err == nil {
-			return a, nil
-		}
-	}
-	return nil, err
 }
