@@ -277,16 +277,30 @@ func TestVerifyMissesLostRanges(t *testing.T) {
 	verify(other, "there is no archive")
 }
 
-// TestRestoreNeedsAnArchive restores from a bucket without an archive. Nothing is left from which a start would begin a new log.
+// TestRestoreNeedsAnArchive restores from buckets that lack the archive of a journal, or of all. No folder is made from which a start would
+// begin a new log.
 func TestRestoreNeedsAnArchive(t *testing.T) {
-	dir, bucket := filepath.Join(t.TempDir(), "data"), blob.URLOf(t.TempDir())
-	err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", bucket, "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))},
-		outputTo(new(bytes.Buffer)))
-	if err == nil || !strings.Contains(err.Error(), "there is no archive of identity, trading, onboarding in "+bucket) {
-		t.Errorf("the bucket is empty: %v", err)
+	all, _, _ := termsOf("trading", 10, 0)
+	from := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	empty, one := blob.URLOf(t.TempDir()), blob.URLOf(t.TempDir())
+	if err := Log(t.Context(), []string{"archive", "--data", from, "--to", one, "--journal", "trading", "--master-key", key}, outputTo(new(bytes.Buffer))); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the data folder: %v", err)
+	for _, c := range []struct{ bucket, journal, want string }{
+		{empty, "", "there is no archive of identity, trading, onboarding in " + empty + "; --archive-url names its bucket"},
+		{one, "", "there is no archive of identity, onboarding in " + one + "; --journal restores one journal"},
+		{one, "identity", "there is no archive of identity in " + one + "; --archive-url names its bucket"},
+		{one, "trading", ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", c.bucket, "--journal", c.journal, "--master-key", key}, outputTo(new(bytes.Buffer)))
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+		if _, found := os.Stat(dir); err != nil && !errors.Is(found, fs.ErrNotExist) {
+			t.Errorf("the data folder: %v", found)
+		}
 	}
 }
 
