@@ -167,6 +167,24 @@ func (r *archiveRequest) isVenueArchive() (bool, error) {
 	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }
 
+// heads returns the heads in the data folder that the archive must continue. It returns nil unless the archive is the one that the venue
+// trims by.
+func (r *archiveRequest) heads() (archive.Heads, error) {
+	is, err := r.isVenueArchive()
+	if err != nil || !is {
+		return nil, err
+	}
+	return r.ArchiveHeads(), nil
+}
+
+// openArchive opens an archive, which must continue the head that heads has, unless heads is nil.
+func openArchive(ctx context.Context, cfg archive.Config, heads archive.Heads) (*archive.Archive, error) {
+	if heads == nil {
+		return archive.Open(ctx, cfg)
+	}
+	return archive.OpenContinuing(ctx, cfg, heads)
+}
+
 // VerifyArchive reads an archive and verifies every record in it. It needs no log. An archive that lost its last ranges is sound in itself.
 // So the archive that the venue trims by must also continue the heads that the data folder keeps. A bucket without an archive is an error.
 func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
@@ -174,7 +192,7 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	if err != nil {
 		return err
 	}
-	isVenueArchive, err := r.isVenueArchive()
+	heads, err := r.heads()
 	if err != nil {
 		return err
 	}
@@ -183,10 +201,6 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer done()
-	var heads archive.Heads
-	if isVenueArchive {
-		heads = r.ArchiveHeads()
-	}
 	isEmpty := true
 	err = each(&r, std, func(j journals.Journal) (archived, error) {
 		done, err := verifyArchive(ctx, config(j.Name()), heads, std)
@@ -350,13 +364,7 @@ func copyPast(ctx context.Context, w *toldWriter, trimmed *record.TrimmedError, 
 
 // verifyArchive verifies the archive of a journal. The archive must continue the head that heads has, unless heads is nil.
 func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads, std settings.IO) (archived, error) {
-	open := archive.Open
-	if heads != nil {
-		open = func(ctx context.Context, cfg archive.Config) (*archive.Archive, error) {
-			return archive.OpenContinuing(ctx, cfg, heads)
-		}
-	}
-	a, err := open(ctx, cfg)
+	a, err := openArchive(ctx, cfg, heads)
 	if err != nil {
 		return archived{}, err
 	}

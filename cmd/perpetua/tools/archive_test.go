@@ -259,8 +259,12 @@ func TestVerifyMissesLostRanges(t *testing.T) {
 	}
 	verify := func(bucket, want string) {
 		t.Helper()
-		if err := run("verify", "--archive", blob.URLOf(bucket)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		err := run("verify", "--archive", blob.URLOf(bucket))
+		audited := Audit(t.Context(), []string{"verify", "--archive", blob.URLOf(bucket), "--chain-only", "--data", dir, "--journal", "trading", "--master-key", key}, std)
+		for _, err := range []error{err, audited} {
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
 		}
 	}
 	verify(own, "")
