@@ -38,10 +38,40 @@ func (a *Archive) Objects(ctx context.Context) error {
 // Continues returns an error unless the archive is the one whose head is kept in a place, or a later state of it. No copy is no error.
 // The error names the place and is an *Error, or that of the place.
 func (a *Archive) Continues(ctx context.Context, heads Heads) error {
-	h, err := heads.Head(ctx, a.cfg.Journal, a.cfg.Partition)
+	h, err := headIn(ctx, heads, &a.cfg)
 	if err != nil {
-		return fmt.Errorf("archive: reading the head that is kept in %s: %w", heads, err)
+		return err
 	}
+	return a.continues(h, heads)
+}
+
+// OpenContinuing opens an archive, or returns an error as Continues does. A node may seal ranges at the same time.
+func OpenContinuing(ctx context.Context, cfg Config, heads Heads) (*Archive, error) {
+	h, err := headIn(ctx, heads, &cfg) // before Open: a head is kept after its manifest is written, so Open finds that
+	if err != nil {
+		return nil, err
+	}
+	a, err := Open(ctx, cfg)
+	if err == nil {
+		err = a.continues(h, heads)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// headIn returns the head that is kept in a place, or nil if there is none.
+func headIn(ctx context.Context, heads Heads, cfg *Config) (*Head, error) {
+	h, err := heads.Head(ctx, cfg.Journal, cfg.Partition)
+	if err != nil {
+		return nil, fmt.Errorf("archive: reading the head that is kept in %s: %w", heads, err)
+	}
+	return h, nil
+}
+
+// continues returns an error unless the archive has the full range of a head, which may be nil.
+func (a *Archive) continues(h *Head, heads Heads) error {
 	if h == nil {
 		return nil
 	}

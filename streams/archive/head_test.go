@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"os"
@@ -65,4 +66,50 @@ func TestHeadsInAFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(nil)
+}
+
+// sealingHeads are heads of an archive in which a node seals a range, and keeps its head, whenever the head is read.
+type sealingHeads struct {
+	HeadFolder
+	seal func() Head
+}
+
+func (s sealingHeads) Head(ctx context.Context, journal string, partition int32) (*Head, error) {
+	if err := s.Keep(ctx, s.seal()); err != nil {
+		return nil, err
+	}
+	return s.HeadFolder.Head(ctx, journal, partition)
+}
+
+// TestOpenContinuingWhileANodeSeals: an archive that has grown since it was opened has lost nothing. One that lacks the head has.
+func TestOpenContinuingWhileANodeSeals(t *testing.T) {
+	s := newMemory()
+	cfg, p, n := testConfig(t, s), newTopic(t, 61), int64(150)
+	folder := HeadFolder{Dir: t.TempDir()}
+	heads := sealingHeads{folder, func() Head {
+		n += 128
+		if err := p.grow(n).archive(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+		a, err := Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *a.Head()
+	}}
+	for range 3 {
+		if _, err := OpenContinuing(t.Context(), cfg, heads); err != nil {
+			t.Error(err)
+		}
+	}
+	h, err := folder.Head(t.Context(), cfg.Journal, cfg.Partition)
+	if err != nil || h == nil {
+		t.Fatalf("%v, %v", h, err)
+	}
+	delete(s.blobs, cfg.tailKey())
+	delete(s.blobs, cfg.manifestKey(h.Range))
+	var lost *Error
+	if _, err := OpenContinuing(t.Context(), cfg, folder); !errors.As(err, &lost) || lost.Damage != Missing || lost.Key != cfg.manifestKey(h.Range) {
+		t.Errorf("without its last manifest: %v", err)
+	}
 }

@@ -107,10 +107,11 @@ func (m *Monitor) Check(ctx context.Context, old State) (Report, State) {
 		}
 	}
 	for _, s := range all {
-		if s.url == "" || s.cosigned || s.Size != best.Size || old.remembered != nil && old.Sources[s.url].Records == s.Size {
-			continue // it was not served, has been compared with larger tiles, or is not new
+		isFirst := old.remembered == nil && s.url == best.url && s.cosigned == best.cosigned
+		if !isFirst && (s.Size != best.Size || !s.needsTiles(old, best)) {
+			continue
 		}
-		if !m.hasTiles(ctx, &r, s, s.url == best.url && old.remembered == nil) {
+		if !m.hasTiles(ctx, &r, s, isFirst) {
 			proven = false
 			unproven = append(unproven, s.url)
 		}
@@ -291,8 +292,20 @@ func (m *Monitor) compare(ctx context.Context, r *Report, s, best seen, holders 
 	return false
 }
 
-// hasTiles raises Unproven if the last tiles of each level at a source give another root than its checkpoint. The checkpoint of two places
-// may be the same, and nothing else reads the tiles of the second, or those of the first checkpoint of all. A source may serve
+// needsTiles reports whether a source serves a new checkpoint of the largest size, and nothing has read its tiles.
+func (s *seen) needsTiles(old State, best seen) bool {
+	switch {
+	case s.url == "", s.cosigned: // nobody serves it, or its source serves a later one
+		return false
+	case old.remembered == nil:
+		return true
+	case s.url == best.url && 0 < old.remembered.Size && old.remembered.Size < s.Size:
+		return false // the proof of consistency was made from them
+	}
+	return old.Sources[s.url].Records != s.Size
+}
+
+// hasTiles raises Unproven if the last tiles of each level at a source give another root than its checkpoint. A source may serve
 // checkpoints without tiles, unless they are needed.
 func (m *Monitor) hasTiles(ctx context.Context, r *Report, s seen, needed bool) bool {
 	if s.Size == 0 {
@@ -307,10 +320,15 @@ func (m *Monitor) hasTiles(ctx context.Context, r *Report, s seen, needed bool) 
 	case tiles.failed != nil:
 		kind = Unreachable
 	}
-	if a := (Alarm{kind, s.url, err.Error()}); !slices.ContainsFunc(r.Alarms, func(b Alarm) bool { return a.Kind == b.Kind && a.URL == b.URL }) {
+	r.alarmOnce(Alarm{kind, s.url, err.Error()})
+	return false
+}
+
+// alarmOnce adds an alarm unless the source has one of the kind.
+func (r *Report) alarmOnce(a Alarm) {
+	if !slices.ContainsFunc(r.Alarms, func(b Alarm) bool { return a.Kind == b.Kind && a.URL == b.URL }) {
 		r.Alarms = append(r.Alarms, a)
 	}
-	return false
 }
 
 // CheckURL returns an error if a URL cannot be that of a log.

@@ -30,6 +30,7 @@ type place struct {
 	key   *transparency.Key
 	sign  *transparency.Signer
 	text  string // of the checkpoint
+	asked func(name string)
 }
 
 type signsAll struct{ transparency.Heads }
@@ -49,7 +50,11 @@ func newPlace(t *testing.T) *place {
 	}
 	p.sign = transparency.NewSigner(origin, signsAll{}, p.key)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b, ok := p.files[strings.TrimPrefix(r.URL.Path, "/")]
+		name := strings.TrimPrefix(r.URL.Path, "/")
+		if p.asked != nil {
+			p.asked(name)
+		}
+		b, ok := p.files[name]
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -206,6 +211,48 @@ func TestFirstTiles(t *testing.T) {
 	both.check(monitor.Unproven)
 	b.files = map[string][]byte{"checkpoint": b.files["checkpoint"]}
 	both.check()
+}
+
+// TestFirstTilesOfACosignedCheckpoint: nor is a cosigned checkpoint remembered before tiles prove it, if it is all that a place serves.
+func TestFirstTilesOfACosignedCheckpoint(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	witness := witnesstest.Start(t, "w")
+	policy, err := transparency.ParsePolicy([]byte("log " + a.key.Verifier() + "\nwitness w " + witness.Key().String() + "\nquorum w\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.files["cosigned-checkpoint"] = append(slices.Clone(a.files["checkpoint"]), witness.Cosign(a.text)...)
+	const edge = "tile/1/000.p/3"
+	right := a.files[edge]
+	delete(a.files, "checkpoint")
+	a.files[edge] = append([]byte{right[0] ^ 1}, right[1:]...)
+	w := watch(t, policy, a)
+	if w.check(monitor.Unproven, monitor.Unreachable); w.state.Checkpoint != "" {
+		t.Errorf("%q is remembered without tiles", w.state.Checkpoint)
+	}
+	a.files[edge] = right
+	if w.check(monitor.Unreachable); w.state.Checkpoint == "" {
+		t.Error("no checkpoint is remembered")
+	}
+}
+
+// TestEachTileIsReadOnce: the last tiles of a checkpoint are not read again after the proof of consistency was made from them.
+func TestEachTileIsReadOnce(t *testing.T) {
+	a := newPlace(t).grow(1, 1000)
+	w := watch(t, policyOf(t, a), a)
+	w.check()
+	a.grow(1, 70_000)
+	read := make(map[string]int)
+	a.asked = func(name string) { read[name]++ }
+	w.check()
+	for name, n := range read {
+		if n != 1 {
+			t.Errorf("%s was read %d times", name, n)
+		}
+	}
+	if len(read) < 4 {
+		t.Errorf("only %v was read", read)
+	}
 }
 
 // TestWithheldTiles: a fork that grows without tiles becomes stale, although its checkpoints are new. Tiles end that.

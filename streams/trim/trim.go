@@ -152,7 +152,11 @@ func belongs(a *archive.Archive, b *record.Base) error {
 // head is one of the archive.
 func (c Config) present(ctx context.Context, a *archive.Archive) error {
 	for _, h := range c.Heads {
-		if err := a.Continues(ctx, h); err != nil {
+		if a.Continues(ctx, h) == nil {
+			continue
+		}
+		// A node may have sealed a range and kept its head since the archive was opened.
+		if _, err := archive.OpenContinuing(ctx, c.Archive, h); err != nil {
 			return err
 		}
 	}

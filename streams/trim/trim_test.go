@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -292,6 +293,39 @@ func TestHeads(t *testing.T) {
 	}
 	if err := run(sound); err != nil || len(l.topic()) == records {
 		t.Errorf("the head of the archive: %v", err)
+	}
+}
+
+// sealingHeads are heads of an archive in which a node seals a range before the head is read for the first time.
+type sealingHeads struct {
+	archive.HeadFolder
+	seal func()
+}
+
+func (s sealingHeads) Head(ctx context.Context, journal string, partition int32) (*archive.Head, error) {
+	s.seal()
+	return s.HeadFolder.Head(ctx, journal, partition)
+}
+
+// TestHeadsOfANodeThatSeals: a head that is newer than the opened archive is no head of another one.
+func TestHeadsOfANodeThatSeals(t *testing.T) {
+	l := newLog(t, never, false)
+	cfg := l.config(130)
+	a, err := archive.Open(t.Context(), l.archive())
+	must(t, err)
+	folder, manifest := archive.HeadFolder{Dir: t.TempDir()}, a.Sealed()[len(a.Sealed())-1].Key
+	must(t, folder.Keep(t.Context(), *a.Head()))
+	all := l.topic()
+	tail, err := l.archive().Store.List(t.Context(), archive.Folder)
+	must(t, err)
+	for _, o := range tail {
+		if o.Key == manifest || strings.Contains(o.Key, "/tail") {
+			must(t, l.archive().Store.Delete(t.Context(), o.Key))
+		}
+	}
+	cfg.Heads = []archive.Heads{sealingHeads{folder, sync.OnceFunc(func() { must(t, l.keepSome(all)) })}}
+	if _, err := trim.Run(t.Context(), cfg); err != nil || len(l.topic()) == records {
+		t.Errorf("%v; %d records are left", err, len(l.topic()))
 	}
 }
 

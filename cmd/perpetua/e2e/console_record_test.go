@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // slideTo moves the slider of past moments to a part of its way, from 0 to 1, and waits until the page shows that moment. An answer
@@ -16,6 +17,16 @@ func (b *browser) slideTo(part float64) {
 		s.value = Number(s.min) + part * (Number(s.max) - Number(s.min));
 		s.dispatchEvent(new Event("input", { bubbles: true }));`, part)
 	b.sees("#past-at", "As of trading/0@")
+}
+
+// seesSlider waits until the slider of past moments is at its first moment that is not before a timestamp, and the text at it shows the
+// timestamp.
+func (b *browser) seesSlider(timestamp string) {
+	b.t.Helper()
+	if !b.until(`const at = new Date(arguments[0]), s = document.querySelector("#past [name=moment]"), text = document.querySelector("#past-moment").textContent;
+		return Number(s.value) === Math.ceil(at / 1000) && text.endsWith(at.toTimeString().slice(0, 8)) && text === s.getAttribute("aria-valuetext")`, timestamp) {
+		b.t.Fatalf("the slider shows %q, want %s", b.text(`return document.querySelector("#past-moment").textContent`), timestamp)
+	}
 }
 
 // TestConsoleExplains opens the explanations of a fill, an order and a posting, and gets a receipt.
@@ -103,6 +114,21 @@ func TestConsoleLooksBack(t *testing.T) {
 	b.sees("#past-positions", "No positions at that moment")
 	b.sees("#past-balances", "100,000")
 	b.sees("#past-book", "65,000.0", "0.500", "64,000.0", "0.100")
+	b.seesSlider(resting.get("created"))
+	var fills struct {
+		Records []struct{ Timestamp time.Time }
+	}
+	if err := json.Unmarshal(v.must(200, "broker-a", http.MethodGet, "/v1/customers/ANNA/trades", nil).Body, &fills); err != nil || len(fills.Records) != 1 {
+		t.Fatalf("%v, %v", fills, err)
+	}
+	second := fills.Records[0].Timestamp.Truncate(time.Second).Add(time.Second).Format(time.RFC3339)
+	b.fill("#past [name=as_of]", second+enter)
+	b.sees("#past-positions", "BTCUSDC_PERP", "0.200", "65,000.0")
+	b.seesSlider(second)
+	b.fill("#past [name=as_of]", before+enter)
+	b.sees("#past-at", "As of "+before)
+	b.seesSlider(resting.get("created"))
+	b.sees("#past-book", "64,000.0", "0.100")
 	b.click(`#past [name=symbol] option[value="ETHUSDC_PERP"]`)
 	b.sees("#past-book", "The book of ETHUSDC_PERP was empty at that moment")
 	b.click(`#past [name=symbol] option[value="BTCUSDC_PERP"]`)

@@ -63,7 +63,7 @@ func TestTrimmedVenue(t *testing.T) {
 	answers, first := v.pasts(v.person(), 8), v.firstTrade()
 	views, log := v.views(), v.records("trading")
 	v.refused("only by itself", "log", "trim", "--trim-after", "0s")
-	v.refused("stop it to restore its log", "log", "restore")
+	v.refused("stop it to restore its log", "log", "restore", "--journal", "trading")
 	db := v.database()
 	waitFor(t, "a signed checkpoint over the records", func() (signed bool) {
 		if err := db.QueryRow(t.Context(), "SELECT COALESCE(max(size), 0) >= $1 FROM signed_trees WHERE journal = 'trading'", len(log)).Scan(&signed); err != nil {

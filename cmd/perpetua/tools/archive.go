@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -166,15 +167,32 @@ func (r *archiveRequest) isVenueArchive() (bool, error) {
 	return r.keyFile == "" && err == nil && blob.Same(r.at, at), err
 }
 
+// heads returns the heads in the data folder that the archive must continue. It returns nil unless the archive is the one that the venue
+// trims by.
+func (r *archiveRequest) heads() (archive.Heads, error) {
+	is, err := r.isVenueArchive()
+	if err != nil || !is {
+		return nil, err
+	}
+	return r.ArchiveHeads(), nil
+}
+
+// openArchive opens an archive, which must continue the head that heads has, unless heads is nil.
+func openArchive(ctx context.Context, cfg archive.Config, heads archive.Heads) (*archive.Archive, error) {
+	if heads == nil {
+		return archive.Open(ctx, cfg)
+	}
+	return archive.OpenContinuing(ctx, cfg, heads)
+}
+
 // VerifyArchive reads an archive and verifies every record in it. It needs no log. An archive that lost its last ranges is sound in itself.
-// So the archive that the venue trims by must also continue the heads that the data folder keeps, and any other bucket must hold an
-// archive.
+// So the archive that the venue trims by must also continue the heads that the data folder keeps. A bucket without an archive is an error.
 func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 	r, err := parseArchive("log verify", "archive", "URL of the bucket with the archive", args, std)
 	if err != nil {
 		return err
 	}
-	isVenueArchive, err := r.isVenueArchive()
+	heads, err := r.heads()
 	if err != nil {
 		return err
 	}
@@ -183,20 +201,32 @@ func VerifyArchive(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer done()
-	var heads archive.Heads
-	if isVenueArchive {
-		heads = r.ArchiveHeads()
-	}
 	isEmpty := true
 	err = each(&r, std, func(j journals.Journal) (archived, error) {
 		done, err := verifyArchive(ctx, config(j.Name()), heads, std)
 		isEmpty = isEmpty && done.Sequence < 0
 		return done, err
 	})
-	if err == nil && isEmpty && !isVenueArchive {
-		err = fmt.Errorf("there is no archive in %s", r.at)
+	if err == nil && isEmpty {
+		err = noArchive(r.journals, r.at)
 	}
 	return err
+}
+
+// noArchive returns the error of a bucket without an archive of the journals.
+func noArchive(of journals.Table, at string) error {
+	return fmt.Errorf("there is no archive of %s in %s", strings.Join(of.Names(), ", "), at)
+}
+
+// requireArchive returns an error unless the bucket has records of one of the journals.
+func requireArchive(ctx context.Context, of journals.Table, at string, config func(journal string) archive.Config) error {
+	for _, j := range of {
+		a, err := archive.Open(ctx, config(j.Name()))
+		if err != nil || wholelog.End(a) != nil {
+			return err
+		}
+	}
+	return noArchive(of, at)
 }
 
 // each does the work for all journals and prints the results.
@@ -334,7 +364,7 @@ func copyPast(ctx context.Context, w *toldWriter, trimmed *record.TrimmedError, 
 
 // verifyArchive verifies the archive of a journal. The archive must continue the head that heads has, unless heads is nil.
 func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads, std settings.IO) (archived, error) {
-	a, err := openContinuing(ctx, cfg, heads)
+	a, err := openArchive(ctx, cfg, heads)
 	if err != nil {
 		return archived{}, err
 	}
@@ -344,18 +374,4 @@ func verifyArchive(ctx context.Context, cfg archive.Config, heads archive.Heads,
 	}
 	return archived{Journal: cfg.Journal, Ranges: s.Ranges, Records: s.Records, Skipped: s.Skipped, Tail: s.Tail, Values: s.Values, Bytes: s.Bytes,
 		Sequence: s.Base.Sequence - 1, Hash: s.Base.Prev.String()}, nil
-}
-
-// openContinuing opens an archive that continues the head that heads has, unless heads is nil.
-func openContinuing(ctx context.Context, cfg archive.Config, heads archive.Heads) (a *archive.Archive, err error) {
-	for range 2 { // a node may seal a range and keep its head after the first Open
-		a, err = archive.Open(ctx, cfg)
-		if err != nil || heads == nil {
-			return a, err
-		}
-		if err = a.Continues(ctx, heads); err == nil {
-			return a, nil
-		}
-	}
-	return nil, err
 }

@@ -259,8 +259,12 @@ func TestVerifyMissesLostRanges(t *testing.T) {
 	}
 	verify := func(bucket, want string) {
 		t.Helper()
-		if err := run("verify", "--archive", blob.URLOf(bucket)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		err := run("verify", "--archive", blob.URLOf(bucket))
+		audited := Audit(t.Context(), []string{"verify", "--archive", blob.URLOf(bucket), "--chain-only", "--data", dir, "--journal", "trading", "--master-key", key}, std)
+		for _, err := range []error{err, audited} {
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
 		}
 	}
 	verify(own, "")
@@ -277,25 +281,65 @@ func TestVerifyMissesLostRanges(t *testing.T) {
 	verify(other, "there is no archive")
 }
 
-// TestRestoreNeedsAnArchive restores from a bucket without an archive. Nothing is left from which a start would begin a new log.
+// TestRestoreNeedsAnArchive restores from buckets that lack the archive of a journal, or of all. No folder is made from which a start would
+// begin a new log.
 func TestRestoreNeedsAnArchive(t *testing.T) {
-	dir, bucket := filepath.Join(t.TempDir(), "data"), blob.URLOf(t.TempDir())
-	err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", bucket, "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))},
-		outputTo(new(bytes.Buffer)))
-	if err == nil || !strings.Contains(err.Error(), "there is no archive of identity, trading, onboarding in "+bucket) {
-		t.Errorf("the bucket is empty: %v", err)
+	all, _, _ := termsOf("trading", 10, 0)
+	from := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	empty, one := blob.URLOf(t.TempDir()), blob.URLOf(t.TempDir())
+	if err := Log(t.Context(), []string{"archive", "--data", from, "--to", one, "--journal", "trading", "--master-key", key}, outputTo(new(bytes.Buffer))); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the data folder: %v", err)
+	for _, c := range []struct{ bucket, journal, want string }{
+		{empty, "", "there is no archive of identity, trading, onboarding in " + empty + "; --archive-url names its bucket"},
+		{one, "", "there is no archive of identity, onboarding in " + one + "; --journal restores one journal"},
+		{one, "identity", "there is no archive of identity in " + one + "; --archive-url names its bucket"},
+		{one, "trading", ""},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		err := Log(t.Context(), []string{"restore", "--data", dir, "--archive-url", c.bucket, "--journal", c.journal, "--master-key", key}, outputTo(new(bytes.Buffer)))
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+		if _, found := os.Stat(dir); err != nil && !errors.Is(found, fs.ErrNotExist) {
+			t.Errorf("the data folder: %v", found)
+		}
 	}
 }
 
-// TestVerifyNeedsAnArchive verifies a bucket without an archive, which must not count as one without differences.
-func TestVerifyNeedsAnArchive(t *testing.T) {
-	bucket := blob.URLOf(t.TempDir())
-	out, err := verifyWith(t, "--archive", bucket, "--json", "--master-key", base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize)))
-	if err == nil || !strings.Contains(err.Error(), "there is no archive in "+bucket) || !strings.Contains(out, `"equal": false`) {
-		t.Errorf("the bucket is empty: %v, %s", err, out)
+// TestReadersNeedAnArchive reads a bucket without an archive, which must not count as one without records or differences. That a venue
+// has not archived anything yet is no exception.
+func TestReadersNeedAnArchive(t *testing.T) {
+	const all, trading = "identity, trading, onboarding", "trading"
+	bucket, to := blob.URLOf(t.TempDir()), filepath.Join(t.TempDir(), "to")
+	key := base64.StdEncoding.EncodeToString(make([]byte, seal.KeySize))
+	for _, c := range []struct {
+		run  func(context.Context, []string, settings.IO) error
+		args string
+		of   string
+	}{
+		{Log, "verify", all},
+		{Log, "verify --journal trading", trading},
+		{Log, "verify --archive-url " + bucket, all},
+		{Audit, "verify", all},
+		{Audit, "verify --journal trading", trading},
+		{Audit, "what-if", trading},
+		{Log, "parquet --to " + to, "trading, onboarding"},
+	} {
+		args := append(strings.Fields(c.args), "--archive", bucket, "--data", t.TempDir(), "--master-key", key, "--json")
+		out := new(bytes.Buffer)
+		err := c.run(t.Context(), args, outputTo(out))
+		var usage *settings.UsageError
+		if want := "there is no archive of " + c.of + " in " + bucket; err == nil || err.Error() != want || errors.As(err, &usage) {
+			t.Errorf("%s: %v, want %s", c.args, err, want)
+		}
+		if strings.Contains(out.String(), `"equal": true`) {
+			t.Errorf("%s: %s", c.args, out)
+		}
+	}
+	if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder for Parquet files: %v", err)
 	}
 }
 

@@ -144,7 +144,14 @@ func (r *parquetRequest) open(ctx context.Context, std settings.IO) (source reco
 	case r.archive != "":
 		a := archiveRequest{Settings: r.Settings}
 		config, done, err := a.open(ctx, settings.Existing(r.archive))
-		return archiveSource(config), done, err
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := requireArchive(ctx, r.journals, r.archive, config); err != nil {
+			done()
+			return nil, nil, err
+		}
+		return archiveSource(config), done, nil
 	case r.file != "":
 		_, err := transfer.Held(ctx, r.file, r.journals.Names())
 		return fileSource(r.file), func() {}, err

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -98,24 +97,35 @@ func RestoreLog(ctx context.Context, args []string, std settings.IO) error {
 	return nil
 }
 
-// hasArchive returns an error unless the archive has records of one of the journals. A run that restores nothing must not look like a
-// restore: the next start would begin a new log.
+// hasArchive returns an error unless the bucket has an archive of each of the journals. A run that leaves one out must not look like a
+// restore: the next start would begin a new log of it.
 func (r *restoreRequest) hasArchive(ctx context.Context, archives *archives) error {
+	var missing journals.Table
 	for _, j := range r.journals {
 		cfg, err := archives.config(ctx, j.Name(), 0)
 		if err != nil {
 			return err
 		}
 		a, err := archive.Open(ctx, cfg)
-		if err != nil || wholelog.End(a) != nil {
+		if err != nil {
 			return err
 		}
+		if wholelog.End(a) == nil {
+			missing = append(missing, j)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
 	}
 	at, err := r.ArchiveBucketURL()
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("there is no archive of %s in %s; --archive-url names its bucket", strings.Join(r.journals.Names(), ", "), at)
+	hint := "--archive-url names its bucket"
+	if len(missing) < len(r.journals) {
+		hint = "--journal restores one journal"
+	}
+	return fmt.Errorf("%w; %s", noArchive(missing, at), hint)
 }
 
 func (r *restoreRequest) restore(ctx context.Context, client *journal.Client, archives *archives, known *atHand, j journals.Journal, std settings.IO) (restored, error) {

@@ -24,6 +24,7 @@ import (
 type verifiable struct {
 	log     func(journal string) transfer.Log // of topics and files
 	archive func(journal string) archive.Config
+	heads   archive.Heads                                     // that the archive must continue; nil for none
 	saved   *saved                                            // nil if there is no bucket with snapshots
 	rows    bool                                              // the rows are to be compared
 	keys    func(journal scalar.ID) (*commitment.Keys, error) // epoch keys; nil if there is no key store
@@ -34,12 +35,16 @@ type verifiable struct {
 func (r *verifyRequest) open(ctx context.Context, std settings.IO) (*verifiable, error) {
 	switch {
 	case r.archive != "":
-		a := archiveRequest{Settings: r.Settings}
+		a := archiveRequest{Settings: r.Settings, at: r.archive}
+		heads, err := a.heads()
+		if err != nil {
+			return nil, err
+		}
 		config, done, err := a.open(ctx, settings.Existing(r.archive))
 		if err != nil {
 			return nil, err
 		}
-		return r.withSnapshots(ctx, &verifiable{archive: config, close: done})
+		return r.withSnapshots(ctx, &verifiable{archive: config, heads: heads, close: done})
 	case r.file != "":
 		if _, err := transfer.Held(ctx, r.file, r.journals.Names()); err != nil {
 			return nil, err
@@ -95,7 +100,7 @@ func (at *verifiable) source(ctx context.Context, j journals.Journal) (verify.So
 	if at.archive == nil {
 		return verify.FromLog(at.log(j.Name())), nil
 	}
-	a, err := archive.Open(ctx, at.archive(j.Name()))
+	a, err := openArchive(ctx, at.archive(j.Name()), at.heads)
 	var damage *archive.Error
 	if errors.As(err, &damage) {
 		return verify.Damaged(damage), nil

@@ -72,6 +72,11 @@ func WhatIf(ctx context.Context, args []string, std settings.IO) error {
 		return err
 	}
 	defer at.close()
+	if at.archive != nil {
+		if err := requireArchive(ctx, r.journals, r.archive, at.archive); err != nil {
+			return err
+		}
+	}
 	if r.Source, err = at.source(ctx, r.journals[0]); err != nil {
 		return err
 	}

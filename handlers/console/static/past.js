@@ -15,6 +15,7 @@ export class Past {
   #customer = null;
   #turn = inTurn();
   #bookTurn = inTurn();
+  #typed = inTurn(); // who moves the slider: what was typed must not move it after somebody else did
   #position = null; // that is shown
   #form = byId("past");
   #slide = settled(() => this.#show(this.#slid()), 120);
@@ -22,6 +23,7 @@ export class Past {
   constructor() {
     const slider = this.#form.elements.moment;
     slider.addEventListener("input", () => {
+      this.#typed()();
       this.#label();
       this.#slide();
     });
@@ -32,6 +34,7 @@ export class Past {
   // customer turns to a customer, or to nobody.
   customer(code) {
     this.#customer = code;
+    this.#typed()();
     this.#clear();
     byId("past-result").replaceChildren();
   }
@@ -56,6 +59,7 @@ export class Past {
       // the slider covers the last minute, and what is shown says why
     }
     if (customer !== this.#customer) return;
+    this.#typed()();
     Object.assign(slider, { min: first, max: now, value: now });
     this.#label();
     await this.#show(this.#slid());
@@ -69,11 +73,25 @@ export class Past {
     return new Date(Number(this.#form.elements.moment.value) * 1000).toISOString();
   }
 
-  #label() {
-    const slider = this.#form.elements.moment;
-    const text = moment(Number(slider.value) * 1000);
-    slider.setAttribute("aria-valuetext", text);
+  #label(text = moment(Number(this.#form.elements.moment.value) * 1000)) {
+    this.#form.elements.moment.setAttribute("aria-valuetext", text);
     setText(byId("past-moment"), text);
+  }
+
+  // follow moves the slider to a typed time or to the time of a typed record, also past its ends. If the time is not known, it shows
+  // the record instead.
+  async #follow(asOf, position, mayMove) {
+    let at = asOf.includes("@") ? NaN : Date.parse(asOf);
+    if (Number.isNaN(at)) {
+      const tickers = await get("/v1/tickers", { as_of: position }).catch(() => []); // they have the time of the record
+      at = Date.parse(tickers[0]?.timestamp);
+    }
+    if (!mayMove()) return;
+    if (Number.isNaN(at)) return this.#label(position);
+    const slider = this.#form.elements.moment;
+    const value = Math.ceil(at / 1000); // the first moment of the slider that has the record
+    Object.assign(slider, { min: Math.min(slider.min, value), max: Math.max(slider.max, value), value });
+    this.#label(moment(at));
   }
 
   // show shows the account as of a time or a position. typed says that a fault belongs to the field.
@@ -81,6 +99,7 @@ export class Past {
     if (!this.#customer) return;
     const customer = this.#customer;
     const newest = this.#turn();
+    const mayMove = typed ? this.#typed() : null;
     const query = `?as_of=${encodeURIComponent(asOf)}`;
     try {
       const balances = await exchange("GET", this.#path("/balances") + query);
@@ -94,6 +113,7 @@ export class Past {
       this.#draw(customer, orders, positions, balances.content);
       this.#position = balances.position;
       this.#showBook();
+      if (typed) this.#follow(asOf, balances.position, mayMove);
     } catch (failure) {
       if (customer !== this.#customer || !newest()) return;
       this.#clear();
