@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ const beatEvery = time.Second
 // conflation holds the collected changes. The hub's lock guards it.
 type conflation struct {
 	tickers   map[string]bool          // symbols with changes
-	shown     map[string]string        // the last ticker of each symbol, as JSON
+	shown     map[string]members       // the last ticker of each symbol, without its timestamp
 	minute    scalar.Time              // the minute whose 24-hour figures were compared with shown
 	candles   map[string]*candleStream // topics with subscriptions, by the suffix of the topic
 	accounts  accountChanges
@@ -71,7 +72,7 @@ func newAccountChanges() accountChanges {
 }
 
 func newConflation() conflation {
-	return conflation{tickers: make(map[string]bool), shown: make(map[string]string), candles: make(map[string]*candleStream),
+	return conflation{tickers: make(map[string]bool), shown: make(map[string]members), candles: make(map[string]*candleStream),
 		accounts: newAccountChanges(), positions: make(map[held]bool)}
 }
 
@@ -221,14 +222,17 @@ func (h *Hub) sendTickers(ctx context.Context, symbols map[string]bool, moved bo
 		return
 	}
 	for _, record := range list {
-		var of struct {
-			Symbol string `json:"symbol"`
-		}
-		if json.Unmarshal(record, &of) != nil || !symbols[of.Symbol] && (!moved || p.shown[of.Symbol] == string(record)) {
+		var shown members
+		var symbol string
+		if json.Unmarshal(record, &shown) != nil || json.Unmarshal(shown["symbol"], &symbol) != nil {
 			continue
 		}
-		p.shown[of.Symbol] = string(record)
-		h.publish(&draft{channel: ticker, symbol: of.Symbol, value: &restUpdate{ticker.topic(of.Symbol), record}}, position)
+		delete(shown, "timestamp") // the log's time, which moves on with records about others
+		if !symbols[symbol] && (!moved || reflect.DeepEqual(shown, p.shown[symbol])) {
+			continue
+		}
+		p.shown[symbol] = shown
+		h.publish(&draft{channel: ticker, symbol: symbol, value: &restUpdate{ticker.topic(symbol), record}}, position)
 		h.publish(&draft{channel: tickers, value: &restUpdate{tickers.name, record}}, position)
 	}
 }

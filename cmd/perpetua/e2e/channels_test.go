@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
@@ -36,7 +37,10 @@ func TestTickersAndCandlesAsRESTHasThem(t *testing.T) {
 	v.must(201, "broker-a", http.MethodPost, "/v1/customers/ANNA/orders", `{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.2","limit_price":"65000"}`)
 	bought := v.must(201, "broker-a", http.MethodPost, "/v1/customers/BEN/orders", `{"symbol":"BTCUSDC_PERP","action":"buy","type":"limit","amount":"0.1","limit_price":"65000"}`)
 	waitFor(t, "the trade in ticker and candles", func() bool {
-		return lastOn(c, ticker)["last_price"] == "65000.0" && lastOn(c, "tickers")["volume_24h"] == "0.100" && lastOn(c, candles)["volume"] == "0.100" &&
+		among := slices.ContainsFunc(c.On("tickers"), func(m livetest.Message) bool {
+			return m.Symbol == "BTCUSDC_PERP" && m.Fields()["volume_24h"] == "0.100"
+		})
+		return among && lastOn(c, ticker)["last_price"] == "65000.0" && lastOn(c, candles)["volume"] == "0.100" &&
 			lastOn(c, "candles:1d:BTCUSDC_PERP")["trades"] == "1"
 	})
 	for topic, path := range map[string]string{ticker: "/v1/tickers?symbol=BTCUSDC_PERP", "candles:1d:BTCUSDC_PERP": "/v1/candles/BTCUSDC_PERP?interval=1d"} {
