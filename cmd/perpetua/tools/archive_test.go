@@ -227,9 +227,9 @@ func TestArchiveRenewsTheHeadOfTheVenue(t *testing.T) {
 	}
 }
 
-// TestVerifyMissesLostRanges verifies archives that have lost their last range, or everything. What is left is sound. Only the head that
+// TestVerifyNoticesLostRanges verifies archives that have lost their last range, or everything. What is left is sound. Only the head that
 // the data folder keeps says that the venue's own archive had more.
-func TestVerifyMissesLostRanges(t *testing.T) {
+func TestVerifyNoticesLostRanges(t *testing.T) {
 	const n, inRange = 100, 32
 	all, _, _ := termsOf("trading", n, 0)
 	dir := filledFolder(t, all, 64<<10, func(*broker.Broker, *journal.Client, base.Folder) {})
