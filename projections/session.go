@@ -192,7 +192,7 @@ func stayIdle(ctx context.Context, conn *pgx.Conn) error {
 	if _, set := conn.Config().RuntimeParams["idle_session_timeout"]; set {
 		return nil
 	}
-	_, err := oneValue(ctx, conn, "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'")
+	_, err := oneValue(ctx, conn, "SELECT set_config('idle_session_timeout', '0', false) WHERE current_setting('idle_session_timeout', true) <> '0'")
 	return err
 }
 
