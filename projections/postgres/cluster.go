@@ -124,7 +124,9 @@ func (c *cluster) initialize(ctx context.Context) (string, error) {
 	defer func() { _ = os.Remove(file) }() // already moved if all went well
 	command := c.run(ctx, "initdb", "-D", fresh, "--username", superuser, "--pwfile", file,
 		"--encoding", "UTF8", "--locale", "C", "--auth", "scram-sha-256")
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := command.CombinedOutput(); ctx.Err() != nil {
+		return "", fmt.Errorf("initdb: %w", ctx.Err())
+	} else if err != nil {
 		return "", fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	if err := os.Rename(file, filepath.Join(fresh, passwordFile)); err != nil {

@@ -309,7 +309,7 @@ func (b *Broker) listen(network, _ string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.near = listenBoth(l)
+	b.near = listenBoth(l, b.logger)
 	b.gates = &gateListener{Listener: b.near, open: make(chan struct{}), halt: b.halt, disk: b.disk,
 		logger: b.logger, gates: map[*gate]struct{}{}}
 	return b.gates, nil

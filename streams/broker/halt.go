@@ -3,7 +3,9 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"syscall"
 )
 
 // FailedError reports that the log can no longer be written. The broker acknowledges nothing after it. Everything
@@ -16,7 +18,17 @@ type FailedError struct {
 // Error implements error.
 func (e *FailedError) Error() string {
 	return fmt.Sprintf("the embedded log in %s cannot be written any more, and nothing is acknowledged from here on: %v; "+
-		"see to the disk, then start again: what was acknowledged is there", e.Dir, e.Err)
+		"%s, then start again: what was acknowledged is there", e.Dir, e.Err, remedy(e.Err))
+}
+
+// remedy says what to do about an error. It compares texts, since kfake logs errors as texts.
+func remedy(err error) string {
+	if text := err.Error(); strings.Contains(text, syscall.EMFILE.Error()) {
+		return "raise the limit of open files (ulimit -n)"
+	} else if strings.Contains(text, syscall.EFBIG.Error()) {
+		return "raise the limit of the size of files (ulimit -f)"
+	}
+	return "see to the disk"
 }
 
 // Unwrap returns the cause.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/test/bufconn"
 )
@@ -60,23 +62,38 @@ func closed(err error) error {
 type bothListener struct {
 	net.Listener // over loopback; its address is the broker's
 	near         *bufconn.Listener
+	logger       *slog.Logger
 	accepted     chan net.Conn
 	once         sync.Once
 	stop         chan struct{}
 }
 
-func listenBoth(l net.Listener) *bothListener {
-	b := &bothListener{Listener: l, near: bufconn.Listen(nearBuffer), accepted: make(chan net.Conn), stop: make(chan struct{})}
+func listenBoth(l net.Listener, logger *slog.Logger) *bothListener {
+	b := &bothListener{Listener: l, near: bufconn.Listen(nearBuffer), logger: logger, accepted: make(chan net.Conn), stop: make(chan struct{})}
 	go b.pass(l)
 	go b.pass(b.near)
 	return b
 }
 
-// pass forwards the connections that one of the two listeners accepts, until that listener is closed.
+// The pauses after a failed accept grow from the first to the longest.
+const (
+	firstAcceptPause   = 5 * time.Millisecond
+	longestAcceptPause = time.Second
+)
+
+// pass forwards the connections that one of the two listeners accepts, until that listener is closed. An accept that fails for
+// another reason, such as too many open files, is tried again: kfake would never accept another connection.
 func (b *bothListener) pass(from net.Listener) {
+	pause := firstAcceptPause
 	for {
 		c, err := from.Accept()
-		if err != nil {
+		switch {
+		case err == nil:
+			pause = firstAcceptPause
+		case b.rests(err, pause):
+			pause = min(2*pause, longestAcceptPause)
+			continue
+		default:
 			b.end()
 			return
 		}
@@ -86,6 +103,23 @@ func (b *bothListener) pass(from net.Listener) {
 			c.Close()
 			return
 		}
+	}
+}
+
+// rests waits before the next accept, unless the error says that the listener is closed. It logs the error once for each row of
+// failures.
+func (b *bothListener) rests(err error, pause time.Duration) bool {
+	if !errors.As(err, new(*net.OpError)) || errors.Is(err, net.ErrClosed) {
+		return false
+	}
+	if pause == firstAcceptPause {
+		b.logger.Warn("the embedded broker cannot accept a connection; trying again", "error", err)
+	}
+	select {
+	case <-b.stop:
+		return false
+	case <-time.After(pause):
+		return true
 	}
 }
 

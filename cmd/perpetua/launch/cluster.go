@@ -130,6 +130,22 @@ func (t *together) run(ctx context.Context) (err error) {
 // serve starts the nodes, serves until the context ends, and then stops them.
 func (t *together) serve(ctx context.Context, folder *local.Folder, services *local.Services, box *seal.Box) (err error) {
 	defer func() { err = errors.Join(err, t.stop()) }() // also stops the nodes that were started before one failed to start
+	g, ctx := errgroup.WithContext(ctx)
+	// The nodes do not become ready without Postgres.
+	g.Go(func() error {
+		return services.Supervise(ctx, func() error {
+			if services.DatabaseURL() != t.settings.DatabaseURL { // the URL with which the nodes were started
+				return errors.New("the embedded Postgres came back at another port: start the cluster again")
+			}
+			return nil
+		})
+	})
+	g.Go(func() error { return t.open(ctx, folder, services, box) })
+	return errors.Join(g.Wait(), local.RemoveRunFile(folder.Path("run.json")))
+}
+
+// open starts the nodes, and writes and prints their addresses once all are ready.
+func (t *together) open(ctx context.Context, folder *local.Folder, services *local.Services, box *seal.Box) error {
 	if err := t.start(ctx, folder); err != nil {
 		return err
 	}
@@ -144,15 +160,9 @@ func (t *together) serve(ctx context.Context, folder *local.Folder, services *lo
 	if err := local.WriteRunFile(runJSON, r); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, local.RemoveRunFile(runJSON)) }()
 	r.print(t.out, runJSON)
 	t.tellOfEnds(ctx)
-	return services.Supervise(ctx, func() error {
-		if services.DatabaseURL() != t.settings.DatabaseURL { // the URL with which the nodes were started
-			return errors.New("the embedded Postgres came back at another port: start the cluster again")
-		}
-		return nil
-	})
+	return nil
 }
 
 // tellOfEnds logs each node that ends before the context does. The other nodes continue, which is the purpose of trying

@@ -212,8 +212,10 @@ func (f *follow) makeTables(ctx context.Context, databaseURL string) error {
 }
 
 // serve announces the node once it has caught up, and supervises the services until the context ends.
-func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
+func (f *follow) serve(ctx context.Context, n *node.Node, path string, services *local.Services) error {
 	g, ctx := errgroup.WithContext(ctx)
+	file := runJSON{path: path}
+	g.Go(func() error { return services.Supervise(ctx, file.rewrite) })
 	begun := make(chan struct{})
 	if f.source == nil {
 		close(begun)
@@ -227,25 +229,24 @@ func (f *follow) serve(ctx context.Context, n *node.Node, runJSON string, servic
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return f.announce(ctx, n, runJSON, services)
+		return f.announce(ctx, n, &file, services)
 	})
 	return g.Wait()
 }
 
-func (f *follow) announce(ctx context.Context, n *node.Node, runJSON string, services *local.Services) error {
+func (f *follow) announce(ctx context.Context, n *node.Node, file *runJSON, services *local.Services) error {
 	if err := n.CatchUp(ctx); err != nil {
 		return err
 	}
 	n.Announce()
-	describe := func() local.RunFile {
+	r, err := file.write(func() local.RunFile {
 		return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
 			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Follows: f.follows(), Users: []local.User{}}
-	}
-	r := describe()
-	if err := local.WriteRunFile(runJSON, r); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(f.std.Out, "\nPerpetua follows a venue (process %d)\n\n  REST       %s\n  WebSocket  %s\n  Postgres   %s\n\n  %s has all this as JSON. Ctrl-C stops the follower.\n",
-		r.PID, r.REST, r.WebSocket, r.DatabaseURL, runJSON)
-	return services.Supervise(ctx, func() error { return local.WriteRunFile(runJSON, describe()) })
+		r.PID, r.REST, r.WebSocket, r.DatabaseURL, file.path)
+	return nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // begin writes the first lines of a node's log: the version, and warnings about misspelled variables and doubtful settings. It
-// returns a usage error that lists every invalid setting.
+// returns a usage error that lists every invalid setting, or an error if the process may open too few files.
 func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	version.Current().Log(log, command)
 	s.WarnUnknown(log)
@@ -33,7 +33,7 @@ func begin(command string, s *settings.Settings, log *slog.Logger) error {
 	if len(wrong) > 0 {
 		return settings.Usagef("%s", strings.ReplaceAll(errors.Join(wrong...).Error(), "\n", "; "))
 	}
-	return nil
+	return node.CheckOpenFiles()
 }
 
 // unlessStopped returns nil if a stop of the process has ended the start of a node. It logs the error of that start.

@@ -105,24 +105,24 @@ func (p *program) run(ctx context.Context) (err error) {
 	return errors.Join(err, local.RemoveRunFile(folder.Path("run.json")))
 }
 
-// work opens the venue on its node and then runs the supervisor and the demo until the context ends.
+// work opens the venue on its node and runs the demo until the context ends. The supervisor runs from the beginning, since the
+// venue does not open without Postgres.
 func (p *program) work(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) error {
-	users, err := p.open(ctx, n, folder, services)
-	if err != nil {
-		return err
-	}
 	g, ctx := errgroup.WithContext(ctx)
+	file := runJSON{path: folder.Path("run.json")}
+	g.Go(func() error { return services.Supervise(ctx, file.rewrite) })
 	g.Go(func() error {
-		return services.Supervise(ctx, func() error { return local.WriteRunFile(folder.Path("run.json"), p.describe(n, services, users)) })
+		users, err := p.open(ctx, n, folder, services, &file)
+		if err == nil && p.demo(n) {
+			p.trade(ctx, n, users)
+		}
+		return err
 	})
-	if p.demo(n) {
-		g.Go(func() error { p.trade(ctx, n, users); return nil })
-	}
 	return g.Wait()
 }
 
 // open waits until the node serves, seeds it, writes run.json for scripts and prints the addresses for humans.
-func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services) ([]local.User, error) {
+func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, services *local.Services, file *runJSON) ([]local.User, error) {
 	if err := n.CatchUp(ctx); err != nil {
 		return nil, err
 	}
@@ -138,11 +138,11 @@ func (p *program) open(ctx context.Context, n *node.Node, folder *local.Folder, 
 		return nil, err
 	}
 	n.Announce()
-	r := p.describe(n, services, users)
-	if err := local.WriteRunFile(folder.Path("run.json"), r); err != nil {
+	r, err := file.write(func() local.RunFile { return p.describe(n, services, users) })
+	if err != nil {
 		return nil, err
 	}
-	r.Print(p.out, folder.Path("run.json"))
+	r.Print(p.out, file.path)
 	if p.demo(n) {
 		fmt.Fprintf(p.out, "  A demo market trades (seed %d); --demo=false turns it off.\n", p.seed)
 	}

@@ -101,27 +101,33 @@ func (e *Services) While(ctx context.Context) (_ context.Context, release func()
 	return e.broker.While(ctx)
 }
 
+// longestPause is the longest pause before Postgres is started again.
+const longestPause = 30 * time.Second
+
 // Supervise restarts Postgres when it dies, until the context ends. In the meantime, reads that need Postgres are
 // answered with 503. If another process has taken its port, Postgres gets a new one. After each restart, Supervise
-// calls moved.
+// calls moved. A Postgres that does not start, or soon dies again, is started after longer and longer pauses.
 func (e *Services) Supervise(ctx context.Context, moved func() error) error {
-	for e.postgres != nil {
+	pause := time.Duration(0)
+	for started := time.Now(); e.postgres != nil; started = time.Now() {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-e.postgres.Done():
 		}
-		e.log.Error("the embedded Postgres died; starting it again")
+		if time.Since(started) > longestPause {
+			pause = 0
+		}
+		e.log.Error("the embedded Postgres died; starting it again", "in", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		pause = min(max(2*pause, time.Second), longestPause)
 		if err := e.restart(ctx); err != nil {
 			e.log.Error("the embedded Postgres does not start", "error", err)
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-time.After(time.Second):
-			}
-			continue
-		}
-		if err := moved(); err != nil {
+		} else if err := moved(); err != nil {
 			return err
 		}
 	}

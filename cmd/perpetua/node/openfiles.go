@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"math"
 	"syscall"
 )
@@ -8,6 +9,26 @@ import (
 // reserved is how many of the files that a process may open are kept for the log, the database, the bucket, and the brokers, if
 // that leaves half of them to clients. Without a file, an embedded broker cannot write its log, and ends.
 const reserved = 512
+
+// leastFiles is the smallest number of files with which a node starts. With all parts of a venue, it has about 60 open besides the
+// connections of clients.
+const leastFiles = 128
+
+// CheckOpenFiles returns an error if the process may open too few files.
+func CheckOpenFiles() error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return nil //nolint:nilerr // a node also starts where the limit cannot be read
+	}
+	return checkFiles(limit.Cur)
+}
+
+func checkFiles(files uint64) error {
+	if files < leastFiles {
+		return fmt.Errorf("the limit of open files of this process is %d, and a node needs at least %d: raise it (ulimit -n)", files, leastFiles)
+	}
+	return nil
+}
 
 // mostConnections returns how many connections of clients may be open at the same time.
 func mostConnections() int {
