@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,7 +35,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveVariable); dir != "" {
 		os.Exit(serve(dir))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if used.dir != "" {
+		os.RemoveAll(used.dir)
+	}
+	os.Exit(code)
 }
 
 // serve runs a server until its input ends.
@@ -59,6 +64,36 @@ func folder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// used is a folder whose server has been started and stopped. TestMain removes it.
+var used struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// usedFolder makes a copy of a folder whose server has been started before. To initialize one takes more processor time than the rest
+// of most tests. The copy remembers no port.
+func usedFolder(t *testing.T) string {
+	t.Helper()
+	used.once.Do(func() {
+		if used.dir, used.err = projectiontest.Folder("perpetua-test-"); used.err != nil {
+			return
+		}
+		var s *postgres.Server
+		if s, used.err = postgres.Start(context.Background(), postgres.Config{Dir: used.dir, Logger: slog.New(slog.DiscardHandler)}); used.err == nil {
+			used.err = errors.Join(s.Close(), os.Remove(filepath.Join(used.dir, "port")))
+		}
+	})
+	if used.err != nil {
+		t.Fatal(used.err)
+	}
+	dir := folder(t)
+	if out, err := exec.Command("cp", "-a", used.dir+"/.", dir).CombinedOutput(); err != nil { // which keeps the owner
+		t.Fatalf("%v: %s", err, out)
+	}
 	return dir
 }
 
@@ -147,7 +182,7 @@ func TestStartStopStart(t *testing.T) {
 }
 
 func TestPasswordIsNeeded(t *testing.T) {
-	s := start(t, folder(t))
+	s := start(t, usedFolder(t))
 	config, err := pgx.ParseConfig(s.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +195,7 @@ func TestPasswordIsNeeded(t *testing.T) {
 }
 
 func TestSecondStartIsRefused(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	start(t, dir)
 	ended, end := context.WithCancel(t.Context())
 	end() // else the start waits
@@ -197,7 +232,7 @@ func child(t *testing.T, dir string) (command *exec.Cmd, url string) {
 }
 
 func TestParentKilled(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	command, url := child(t, dir)
 	c := connect(t, url)
 	if _, err := c.Exec(t.Context(), "create table kept as select 7 as n"); err != nil {
@@ -216,7 +251,7 @@ func TestParentKilled(t *testing.T) {
 // An orphan whose parent's death it did not hear of, as on systems other than
 // Linux: a server started by hand on the same data directory.
 func TestOrphanIsStopped(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	s := start(t, dir)
 	c := connect(t, s.AdminURL()) // only an administrator may see the folder
 	data := ask[string](t, c, "select current_setting('data_directory')")
@@ -259,7 +294,7 @@ func TestOrphanIsStopped(t *testing.T) {
 // A session in the middle of its work outlives a postmaster that is killed. It must be gone before another server
 // writes to the same files.
 func TestChildrenOfAKilledPostmaster(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	s := start(t, dir)
 	c := connect(t, s.AdminURL()) // only an administrator may see the folder
 	data := ask[string](t, c, "select current_setting('data_directory')")
@@ -294,7 +329,7 @@ func TestChildrenOfAKilledPostmaster(t *testing.T) {
 
 // A pid file that names a living process which is no Postgres.
 func TestStalePIDFileOfAnotherProcess(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	s := start(t, dir)
 	data := ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")
 	s.Close()
@@ -319,7 +354,7 @@ func TestUnusableDataAreReplaced(t *testing.T) {
 		"an empty password": func(password string) error { return os.Truncate(password, 0) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := folder(t)
+			dir := usedFolder(t)
 			s := start(t, dir)
 			data := ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")
 			s.Close()

@@ -122,7 +122,7 @@ func checkPrivate(t *testing.T, s *postgres.Server, want []string) {
 
 // TestTheVenueIsNoSuperuser checks what the venue's role may not do.
 func TestTheVenueIsNoSuperuser(t *testing.T) {
-	c := connect(t, start(t, folder(t)).URL())
+	c := connect(t, start(t, usedFolder(t)).URL())
 	for _, sql := range []string{"CREATE ROLE intruder", "SELECT pg_read_file('postmaster.pid')", "COPY (SELECT 1) TO PROGRAM 'true'",
 		"CREATE DATABASE another", "ALTER ROLE current_user SUPERUSER", "GRANT pg_read_all_data TO current_user"} {
 		refused(t, c, sql)
@@ -133,7 +133,7 @@ func TestTheVenueIsNoSuperuser(t *testing.T) {
 // the next start; one whose administrator has set another time keeps that.
 func TestReadersHaveATimeout(t *testing.T) {
 	const timeout = "SELECT setting FROM pg_roles, unnest(rolconfig) AS setting WHERE rolname = 'perpetua_reader'"
-	dir := folder(t)
+	dir := usedFolder(t)
 	for _, c := range []struct{ change, want string }{
 		{"SELECT 1", "statement_timeout=1min"},
 		{"ALTER ROLE perpetua_reader RESET ALL", "statement_timeout=1min"},
@@ -156,7 +156,7 @@ func TestReadersHaveATimeout(t *testing.T) {
 
 // TestTheSuperuserKeepsItsObjects starts a server again and again on which a superuser has made objects.
 func TestTheSuperuserKeepsItsObjects(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	s := start(t, dir)
 	migrate(t, s.URL())
 	admin := connect(t, s.AdminURL())
@@ -182,7 +182,7 @@ func TestTheSuperuserKeepsItsObjects(t *testing.T) {
 // TestConversion starts a server on a data directory of a version whose venue was the superuser, with tables, with what a
 // dashboard was given on them, and with what a superuser made for itself.
 func TestConversion(t *testing.T) {
-	dir := folder(t)
+	dir := usedFolder(t)
 	s := start(t, dir)
 	admin := connect(t, s.AdminURL())
 	data := ask[string](t, admin, "SELECT current_setting('data_directory')")

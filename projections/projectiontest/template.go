@@ -112,32 +112,37 @@ func urlOf(name string) (string, error) {
 	return u.String(), nil
 }
 
+// administrator returns the connections to the server as its administrator. A new connection for each statement would cost more
+// than most statements.
+var administrator = sync.OnceValues(func() (*pgxpool.Pool, error) {
+	if server == "" {
+		return nil, errors.New("projectiontest.Main was not called")
+	}
+	config, err := pgxpool.ParseConfig(server)
+	if err != nil {
+		return nil, err
+	}
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true } // a test may have ended the server's sessions
+	return pgxpool.NewWithConfig(context.Background(), config)
+})
+
 func execute(sql string) error {
-	return connected(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sql)
-		return err
-	})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	pool, err := administrator()
+	if err == nil {
+		_, err = pool.Exec(ctx, sql)
+	}
+	return err
 }
 
 // serverVersion returns the major version of the server.
 func serverVersion() (version int, err error) {
-	err = connected(func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.QueryRow(ctx, "SELECT current_setting('server_version_num')::int / 10000").Scan(&version)
-	})
-	return version, err
-}
-
-// connected calls a function with a connection to the server as its administrator.
-func connected(do func(context.Context, *pgx.Conn) error) error {
-	if server == "" {
-		return errors.New("projectiontest.Main was not called")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, server)
-	if err != nil {
-		return err
+	pool, err := administrator()
+	if err == nil {
+		err = pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int / 10000").Scan(&version)
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	return do(ctx, conn)
+	return version, err
 }

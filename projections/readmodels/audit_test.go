@@ -140,8 +140,7 @@ type spoilable struct {
 func spoilables(t *testing.T, live *pgxpool.Pool) (tables [][]spoilable) {
 	t.Helper()
 	rows, err := live.Query(t.Context(), `SELECT table_name::text, column_name::text, CASE data_type WHEN 'ARRAY' THEN udt_name ELSE data_type END::text, EXISTS (
-			SELECT FROM information_schema.table_constraints k JOIN information_schema.key_column_usage u USING (constraint_schema, constraint_name)
-			WHERE k.constraint_type = 'PRIMARY KEY' AND k.table_schema = current_schema() AND u.table_name = c.table_name AND u.column_name = c.column_name)
+			SELECT FROM pg_index WHERE indrelid = format('%I.%I', table_schema, table_name)::regclass AND indisprimary AND ordinal_position = ANY (indkey::smallint[]))
 		FROM information_schema.columns c JOIN information_schema.tables USING (table_schema, table_name)
 		WHERE NOT (SELECT relispartition FROM pg_class WHERE oid = format('%I.%I', table_schema, table_name)::regclass) AND table_schema = current_schema() AND table_type = 'BASE TABLE' AND table_name <> ALL ($1) ORDER BY 1, ordinal_position`, projections.NotProjected())
 	must(t, err)

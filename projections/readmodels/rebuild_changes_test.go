@@ -27,7 +27,7 @@ func TestRebuildAfterChanges(t *testing.T) {
 	entries := o.Entries
 	r := newRebuilt(t, entries[:400])
 	entries = entries[400:]
-	admin := asAdmin(t, r.live)
+	admin, tables := asAdmin(t, r.live), spoilables(t, r.live)
 	for round := range 4 {
 		changed := 0
 		r.rebuild(false, func() {
@@ -36,7 +36,7 @@ func TestRebuildAfterChanges(t *testing.T) {
 				r.logs[0].Append(entries[:n]...)
 				entries = entries[n:]
 				for range 8 {
-					changed += r.changeRows(admin, rng)
+					changed += r.changeRows(admin, tables, rng)
 				}
 			}
 		})
@@ -52,7 +52,7 @@ func TestRebuildAfterChanges(t *testing.T) {
 		}
 	}
 	// A runner may still be writing when a rebuild ends, and then leaves its keys to the next one.
-	r.rebuild(false, func() { r.changeRows(admin, rng) })
+	r.rebuild(false, func() { r.changeRows(admin, tables, rng) })
 	if n := r.recorded(); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
@@ -65,11 +65,10 @@ func (r *rebuilt) recorded() (n int) {
 	return n
 }
 
-// changeRows changes rows of a random table in a random manner. Half of the time, neither triggers of lists nor foreign keys
-// see it. It returns 0 if a constraint forbids the change, else 1.
-func (r *rebuilt) changeRows(admin *pgxpool.Pool, rng *rand.Rand) int {
+// changeRows changes rows of a random one of the tables in a random manner. Half of the time, neither triggers of lists nor
+// foreign keys see it. It returns 0 if a constraint forbids the change, else 1.
+func (r *rebuilt) changeRows(admin *pgxpool.Pool, tables [][]spoilable, rng *rand.Rand) int {
 	r.t.Helper()
-	tables := spoilables(r.t, r.live)
 	columns := tables[rng.IntN(len(tables))]
 	c := columns[rng.IntN(len(columns))]
 	if c.Table == "checkpoints" { // the runners compare and set it
