@@ -499,15 +499,21 @@ func waitFor(t testing.TB, what string, holds func() bool) {
 // waitForWord waits until nothing is missing any more, and otherwise says what was in the end.
 func waitForWord(t testing.TB, what string, missing func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
+	for began := time.Now(); ; {
 		lack := missing()
 		if lack == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("waited %v for %s: %s", patience, what, lack)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(pause(waited))
 	}
+}
+
+// pause is the time between two looks at something that has been awaited for so long: a twentieth of it, from 5 to 50 milliseconds.
+// What a look asks of a venue costs more processor time than many things that are awaited.
+func pause(waited time.Duration) time.Duration {
+	return min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond)
 }
