@@ -1,13 +1,13 @@
 package e2e
 
 import (
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -41,13 +41,18 @@ func removePerpetua() {
 	}
 }
 
-// buildFlags returns the flags that the test binary was built with and that change the compiled packages. With the same flags
-// the go command only has to link.
-func buildFlags() (flags []string) {
+// buildFlags returns the flags of compiledBy that the test binary was built with. With the same flags the go command only has to
+// link.
+func buildFlags() []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return nil
 	}
+	return compiledBy(info)
+}
+
+// compiledBy returns the flags of a binary that change its compiled packages.
+func compiledBy(info *debug.BuildInfo) (flags []string) {
 	for _, s := range info.Settings {
 		if slices.Contains([]string{"-race", "-trimpath", "-gcflags", "-asmflags", "-tags"}, s.Key) {
 			flags = append(flags, s.Key+"="+s.Value)
@@ -69,13 +74,18 @@ func perpetuaPath(t testing.TB) string {
 // TestPerpetuaIsBuiltAsTheTestsAre compares the flags of the two binaries: a program without the race detector would hide races.
 func TestPerpetuaIsBuiltAsTheTestsAre(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "version", "-m", perpetuaPath(t)).Output()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, flag := range buildFlags() {
-		if !slices.Contains(strings.Fields(string(out)), flag) {
-			t.Errorf("the program is built without %s:\n%.600s", flag, out)
+	flags := func(binary string) []string {
+		info, err := buildinfo.ReadFile(binary)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return compiledBy(info)
+	}
+	if got, want := flags(perpetuaPath(t)), flags(self); !slices.Equal(got, want) {
+		t.Errorf("the program is built with %q, the tests with %q", got, want)
 	}
 }
