@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/handlers/live/livetest"
 )
 
@@ -53,8 +54,8 @@ func (c *conformance) open() {
 
 // startAt starts the venue with a clock that shows the given time.
 func (c *conformance) startAt(at time.Time) {
-	c.env = slices.DeleteFunc(c.env, func(v string) bool { return strings.HasPrefix(v, clockAhead) })
-	c.env = append(c.env, clockAhead+"="+time.Until(at).String())
+	c.env = slices.DeleteFunc(c.env, func(v string) bool { return strings.HasPrefix(v, altered.ClockAhead) })
+	c.env = append(c.env, altered.ClockAhead+"="+time.Until(at).String())
 	c.start()
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
@@ -74,8 +75,10 @@ func TestDailyFiles(t *testing.T) {
 	at := len(v.env)
 	now := time.Now().UTC()
 	noon := now.Truncate(24 * time.Hour).Add(12 * time.Hour).Sub(now) // far from midnight, however long the test lasts
-	clock := func(days int) string { return fmt.Sprint(clockAhead, "=", noon-time.Duration(days)*24*time.Hour) }
-	v.env = append(v.env, clock(3), archiveRange+"=16", segmentBytes+"=8192")
+	clock := func(days int) string {
+		return fmt.Sprint(altered.ClockAhead, "=", noon-time.Duration(days)*24*time.Hour)
+	}
+	v.env = append(v.env, clock(3), altered.ArchiveRange+"=16", altered.SegmentBytes+"=8192")
 	trade := func(price string) {
 		t.Helper()
 		v.must(201, "broker-a", http.MethodPost, annasOrders, fmt.Sprintf(`{"symbol":"BTCUSDC_PERP","action":"sell","type":"limit","amount":"0.010","limit_price":"%s"}`, price))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/domain/scalar"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -329,7 +330,7 @@ func TestFollowAnArchive(t *testing.T) {
 // before, also after a start that reads the log from its genesis on, and gets what the archive gets later.
 func TestFollowATrimmedCopy(t *testing.T) {
 	t.Parallel()
-	short := []string{archiveRange + "=32", segmentBytes + "=8192"}
+	short := []string{altered.ArchiveRange + "=32", altered.SegmentBytes + "=8192"}
 	v := newVenue(t)
 	v.env = append(v.env, short...)
 	v.start()

@@ -1,11 +1,9 @@
 // Package e2e tests perpetua from the outside: end-to-end and conformance tests, the walks through the READMEs, and tests that
-// kill processes. The test binary is also the program: with the variable PERPETUA_TEST_AS_MAIN set, it calls command.Main, and
-// so the processes run with the race detector if the tests do.
+// kill processes. The processes run a program that the tests build, with the race detector if the tests have it.
 package e2e
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -28,9 +26,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/command"
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
-	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/schemas"
 	"github.com/perpetua-exchange/perpetua/schemas/conform"
@@ -44,50 +41,12 @@ const (
 	exitUsage  = 2
 )
 
-// asPerpetua is the variable that makes the test binary be perpetua itself, so that tests have real processes to kill.
-const asPerpetua = "PERPETUA_TEST_AS_MAIN"
-
-// clockAhead is the variable that has such a process's clock be ahead of the machine's by its value, or behind it.
-const clockAhead = "PERPETUA_TEST_CLOCK_AHEAD"
-
-// cheapPasswords is the variable that makes such a process hash passwords at next to no cost. Its value is of no account.
-const cheapPasswords = "PERPETUA_TEST_CHEAP_PASSWORDS"
-
-// archiveRange is the variable that has such a process's archives have ranges of so many records, and segmentBytes that which has
-// its broker have segments of that size.
-const (
-	archiveRange = "PERPETUA_TEST_ARCHIVE_RANGE"
-	segmentBytes = "PERPETUA_TEST_SEGMENT_BYTES"
-)
-
 func TestMain(m *testing.M) {
 	if os.Getenv(asLoader) != "" {
 		os.Exit(loaderMain(os.Stdin, os.Stdout))
 	}
 	if os.Getenv(asDriver) != "" {
 		os.Exit(driverMain(os.Args[1], os.Args[2], os.Stdin, os.Stdout))
-	}
-	if os.Getenv(asPerpetua) != "" {
-		if len(os.Args) < 2 || os.Args[1] != "cluster" { // whose nodes are to be perpetua as well
-			os.Unsetenv(asPerpetua)
-		}
-		std := settings.StandardIO()
-		if os.Getenv(cheapPasswords) != "" {
-			std.PasswordMemory = 32
-		}
-		if ahead := os.Getenv(clockAhead); ahead != "" {
-			var err error
-			if std.ClockAhead, err = time.ParseDuration(ahead); err != nil {
-				panic(err) // of a test that is wrong
-			}
-		}
-		if n := os.Getenv(archiveRange); n != "" {
-			std.ArchiveRange, _ = strconv.ParseInt(n, 10, 64)
-		}
-		if n := os.Getenv(segmentBytes); n != "" {
-			std.SegmentBytes, _ = strconv.Atoi(n)
-		}
-		os.Exit(command.Main(os.Args[1:], std))
 	}
 	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
 		os.Unsetenv(name) // or the nodes that tests start would not pace the collector
@@ -98,6 +57,7 @@ func TestMain(m *testing.M) {
 	}
 	code := projectiontest.Main(m)
 	endBrowsers()
+	removePerpetua()
 	os.Exit(code)
 }
 
@@ -220,14 +180,19 @@ func (v *venue) keepLog() {
 
 // command returns the process of a perpetua command, not started.
 func (v *venue) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(cmp.Or(v.binary, os.Args[0]), args...)
-	cmd.Env = append(os.Environ(), asPerpetua+"=1", "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
+	v.t.Helper()
+	binary := v.binary
+	if binary == "" {
+		binary = perpetuaPath(v.t)
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), "PERPETUA_DATA="+v.dir, "PERPETUA_TOPIC_PREFIX="+v.prefix, "PERPETUA_LISTEN=127.0.0.1:0",
 		"GORACE=atexit_sleep_ms=10 "+os.Getenv("GORACE")) // the race detector otherwise sleeps a second before each exit
 	if v.postgres != "" {
 		cmd.Env = append(cmd.Env, "PERPETUA_DATABASE_URL="+v.postgres)
 	}
 	if !v.costlyPasswords {
-		cmd.Env = append(cmd.Env, cheapPasswords+"=1")
+		cmd.Env = append(cmd.Env, altered.CheapPasswords+"=1")
 	}
 	cmd.Env = append(cmd.Env, v.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -534,15 +499,21 @@ func waitFor(t testing.TB, what string, holds func() bool) {
 // waitForWord waits until nothing is missing any more, and otherwise says what was in the end.
 func waitForWord(t testing.TB, what string, missing func() string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
+	for began := time.Now(); ; {
 		lack := missing()
 		if lack == "" {
 			return
 		}
-		if time.Now().After(deadline) {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("waited %v for %s: %s", patience, what, lack)
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(pause(waited))
 	}
+}
+
+// pause is the time between two looks at something that has been awaited for so long: a twentieth of it, from 5 to 50 milliseconds.
+// What a look asks of a venue costs more processor time than many things that are awaited.
+func pause(waited time.Duration) time.Duration {
+	return min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/tools"
 	"github.com/perpetua-exchange/perpetua/domain/trading"
@@ -76,7 +77,7 @@ func (m *midway) beginBefore(instant time.Time) {
 	m.t.Helper()
 	soon := 2*m.took + 2*time.Second
 	ahead := time.Until(instant.Add(-soon))
-	m.env = append(m.base[:len(m.base):len(m.base)], clockAhead+"="+ahead.String())
+	m.env = append(m.base[:len(m.base):len(m.base)], altered.ClockAhead+"="+ahead.String())
 	m.begin()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
@@ -18,7 +19,7 @@ func TestANodeFillsTheLake(t *testing.T) {
 	if v.prefix == "" {
 		v.prefix = "lake-" // so that the catalog and the bucket must agree on it
 	}
-	v.env = append(v.env, archiveRange+"=8")
+	v.env = append(v.env, altered.ArchiveRange+"=8")
 	v.start()
 	t.Cleanup(v.stop)
 	whole := func() {

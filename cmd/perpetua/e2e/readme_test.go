@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/program"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 	"github.com/perpetua-exchange/perpetua/streams/broker"
@@ -135,12 +136,7 @@ func newWalkthrough(t *testing.T, file string, replace ...string) *walkthrough {
 	if err := os.MkdirAll(filepath.Join(w.folder, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	binary, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := "#!/bin/sh\n" + asPerpetua + "=1 exec '" + binary + "' \"$@\"\n"
-	if err := os.WriteFile(filepath.Join(w.folder, "bin", "perpetua"), []byte(script), 0o755); err != nil {
+	if err := os.Symlink(perpetuaPath(t), filepath.Join(w.folder, "bin", "perpetua")); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"docker", "schemas", "handlers", "cmd", "projections"} {
@@ -184,7 +180,7 @@ func (w *walkthrough) run() string {
 	if strings.Contains(script.String(), "git clone") {
 		cmd.Dir = filepath.Dir(w.folder)
 	}
-	cmd.Env = []string{"CHECKOUT=" + w.folder, "PERPETUA_LISTEN=127.0.0.1:0", "PERPETUA_LOG_LEVEL=warn", cheapPasswords + "=1"}
+	cmd.Env = []string{"CHECKOUT=" + w.folder, "PERPETUA_LISTEN=127.0.0.1:0", "PERPETUA_LOG_LEVEL=warn", altered.CheapPasswords + "=1"}
 	for _, variable := range os.Environ() {
 		// A reader has no Kafka or Postgres named, and neither has a walk, whatever the other tests run on.
 		if name, _, _ := strings.Cut(variable, "="); name != "KAFKA_BROKERS" && name != "DATABASE_URL" && !strings.HasPrefix(name, "PERPETUA_") {

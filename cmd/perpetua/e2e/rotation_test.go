@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/streams/receipt"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
@@ -192,7 +193,7 @@ func (v *rotating) outlives(next, old string) {
 	if err := errors.Join(os.Rename(seeds[0], seeds[0]+".lost"), os.Remove(proofs[0])); err != nil {
 		v.t.Fatal(err)
 	}
-	v.env = append(v.env, clockAhead+"=744h")
+	v.env = append(v.env, altered.ClockAhead+"=744h")
 	v.start()
 	waitFor(v.t, "the error", func() bool { return strings.Contains(v.output.said(), "holds no secret of this generation") })
 	if o, err := policyOf(v.t, old).Open([]byte(v.text("/tlog/trading/0/checkpoint") + "\n")); err != nil || o.Size >= int64(len(v.records("trading"))) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -74,7 +75,7 @@ func (v *venue) settings() *settings.Settings {
 		}
 	}
 	std := settings.IO{Env: environment}
-	if n, ok := environment(archiveRange); ok {
+	if n, ok := environment(altered.ArchiveRange); ok {
 		std.ArchiveRange, _ = strconv.ParseInt(n, 10, 64)
 	}
 	s, err := settings.Parse("test", []string{"--data", v.dir, "--topic-prefix", v.prefix}, std, nil)

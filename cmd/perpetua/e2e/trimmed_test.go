@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/perpetua-exchange/perpetua/cmd/perpetua/e2e/altered"
 	"github.com/perpetua-exchange/perpetua/streams/blob"
 )
 
@@ -51,7 +52,7 @@ func TestTrimmedVenue(t *testing.T) {
 	}
 	t.Parallel()
 	v := newVenue(t, "--snapshot-records", "10", "--trim", "off")
-	v.env = append(v.env, archiveRange+"=32", segmentBytes+"=8192")
+	v.env = append(v.env, altered.ArchiveRange+"=32", altered.SegmentBytes+"=8192")
 	v.start()
 	t.Cleanup(v.stop)
 	v.fundDaily()

@@ -267,8 +267,12 @@ func (l *transparencyLog) epochKeys(ctx context.Context, id scalar.ID, published
 	}, nil
 }
 
+// disclosure returns the classes of all records. The logs of a process share them, since compiling them takes some
+// milliseconds of each start.
+var disclosure = sync.OnceValues(func() (*disclose.Policy, error) { return disclose.Compile(schemas.Events()) })
+
 func (l *transparencyLog) committer() (*commitment.Committer, error) {
-	policy, err := disclose.Compile(schemas.Events())
+	policy, err := disclosure()
 	if err != nil {
 		return nil, err
 	}
