@@ -183,11 +183,22 @@ func sendOnce(client *http.Client, r *http.Request) ([]byte, http.Header, error)
 		return nil, nil, err
 	}
 	defer answer.Body.Close()
-	content, err := io.ReadAll(answer.Body)
+	content, err := readBody(answer)
 	if err == nil && answer.StatusCode/100 != 2 {
 		err = &statusError{r.Method + " " + r.URL.Path, answer.StatusCode, content}
 	}
 	return content, answer.Header, err
+}
+
+// readBody returns the body of a response. If the response has a Content-Length, readBody allocates the memory once, as
+// the rivals do that know how many rows they read. A slice that grows to a page of candles would be copied many times.
+func readBody(answer *http.Response) ([]byte, error) {
+	if answer.ContentLength < 0 {
+		return io.ReadAll(answer.Body)
+	}
+	content := make([]byte, answer.ContentLength)
+	n, err := io.ReadFull(answer.Body, content)
+	return content[:n], err
 }
 
 // journalOf returns the journal that a response is based on.
