@@ -104,7 +104,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 			return 0, fmt.Errorf("projections: migrating the database: %w", err)
 		}
 	}
-	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return adopt(ctx, tx) }); err != nil {
+	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepareVersions(ctx, tx) }); err != nil {
 		return 0, fmt.Errorf("projections: migrating the database: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
@@ -130,6 +130,32 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
 		}
 	}
 	return len(done), nil
+}
+
+// prepareVersions makes the version table ready for migrations. It does nothing if there is no such table yet.
+func prepareVersions(ctx context.Context, tx pgx.Tx) error {
+	there, err := hasVersions(ctx, tx)
+	if err != nil || !there {
+		return err
+	}
+	// Two processes that adopt the tables at the same time would write the rows twice.
+	if _, err := tx.Exec(ctx, "LOCK TABLE "+versions+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		return err
+	}
+	if err := raiseVersionID(ctx, tx); err != nil {
+		return err
+	}
+	return adopt(ctx, tx)
+}
+
+// raiseVersionID makes the next id of the version table higher than all ids in it. goose uses the first value of their sequence in the
+// transaction that creates the sequence. With wal_level=minimal, Postgres does not log the next 32 values. A crash before the next
+// checkpoint then resets the sequence to 1, and goose could not insert another version.
+func raiseVersionID(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `SELECT setval(ids, highest) FROM (
+			SELECT pg_get_serial_sequence($1, 'id')::regclass AS ids, (SELECT max(id) FROM `+versions+`) AS highest) v
+		WHERE highest > COALESCE(pg_sequence_last_value(ids), 0)`, versions)
+	return err
 }
 
 // durable makes the commit of a transaction wait until the transaction and all earlier ones are on disk. Rows that

@@ -19,16 +19,9 @@ const (
 	lastOfFirstRelease = 37
 )
 
-// adopt marks the migrations of the first release as applied if a build before it has made the tables.
+// adopt marks the migrations of the first release as applied if a build before it has made the tables. The version table must be
+// locked.
 func adopt(ctx context.Context, tx pgx.Tx) error {
-	there, err := hasVersions(ctx, tx)
-	if err != nil || !there {
-		return err
-	}
-	// Two processes that adopt the tables at the same time would write the rows twice.
-	if _, err := tx.Exec(ctx, "LOCK TABLE "+versions+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		return err
-	}
 	var old, newest int64
 	if err := tx.QueryRow(ctx, "SELECT COALESCE(max(version_id) FILTER (WHERE version_id <= $1), 0), COALESCE(max(version_id), 0) FROM "+versions,
 		lastUnreleased).Scan(&old, &newest); err != nil {
@@ -44,7 +37,7 @@ func adopt(ctx context.Context, tx pgx.Tx) error {
 	if err := durable(ctx, tx); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO "+versions+" (version_id, is_applied) SELECT n, true FROM generate_series($1::bigint, $2::bigint) n",
+	_, err := tx.Exec(ctx, "INSERT INTO "+versions+" (version_id, is_applied) SELECT n, true FROM generate_series($1::bigint, $2::bigint) n",
 		lastUnreleased+1, lastOfFirstRelease)
 	return err
 }

@@ -327,6 +327,21 @@ func TestChildrenOfAKilledPostmaster(t *testing.T) {
 	ask[int](t, connect(t, again.URL()), "select 1")
 }
 
+// TestMigrateAfterACrash kills a server after the first migrations and before a checkpoint. A later build can still add a migration.
+func TestMigrateAfterACrash(t *testing.T) {
+	dir := usedFolder(t)
+	s := start(t, dir)
+	migrate(t, s.URL())
+	if err := syscall.Kill(postmaster(t, ask[string](t, connect(t, s.AdminURL()), "select current_setting('data_directory')")), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-s.Done()
+	s.Close()
+	again := start(t, dir)
+	migrate(t, again.URL())
+	ask[int64](t, connect(t, again.URL()), "insert into schema_versions (version_id, is_applied) values (1000000, true) returning version_id")
+}
+
 // A pid file that names a living process which is no Postgres.
 func TestStalePIDFileOfAnotherProcess(t *testing.T) {
 	dir := usedFolder(t)
