@@ -10,8 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 )
 
 // cluster is a Postgres data directory with the account and the binaries that run it.
@@ -108,23 +111,29 @@ func (c *cluster) ownerPassword() (string, error) {
 }
 
 // initialize runs initdb in a temporary folder and renames the result, so that a killed process leaves no partial data
-// directory.
+// directory. Each folder has another name: initdb may outlive a killed process for a moment, and it removes its folder when it fails.
 func (c *cluster) initialize(ctx context.Context) (string, error) {
-	fresh := filepath.Join(c.base, "new")
-	for _, path := range []string{fresh, c.data} {
-		if err := os.RemoveAll(path); err != nil {
+	left, err := filepath.Glob(filepath.Join(c.base, "new*"))
+	if err != nil {
+		return "", err
+	}
+	for _, path := range append(left, c.data) {
+		if err := removeAll(ctx, path); err != nil {
 			return "", err
 		}
 	}
 	password := rand.Text()
-	file := filepath.Join(c.base, "password.tmp")
+	fresh := filepath.Join(c.base, "new-"+rand.Text())
+	file := fresh + ".password"
 	if err := c.account.writeFile(file, password+"\n"); err != nil {
 		return "", err
 	}
 	defer func() { _ = os.Remove(file) }() // already moved if all went well
 	command := c.run(ctx, "initdb", "-D", fresh, "--username", superuser, "--pwfile", file,
 		"--encoding", "UTF8", "--locale", "C", "--auth", "scram-sha-256")
-	if out, err := command.CombinedOutput(); ctx.Err() != nil {
+	endWithParent(command.SysProcAttr)
+	out, err := output(command)
+	if ctx.Err() != nil {
 		return "", fmt.Errorf("initdb: %w", ctx.Err())
 	} else if err != nil {
 		return "", fmt.Errorf("initdb: %w\n%s", err, out)
@@ -137,6 +146,29 @@ func (c *cluster) initialize(ctx context.Context) (string, error) {
 	}
 	c.logger.Info("embedded Postgres initialized", "dir", c.data, "user", c.account.name)
 	return password, nil
+}
+
+// output runs a command that ends with this process, and returns what it prints.
+func output(command *exec.Cmd) ([]byte, error) {
+	// The kernel signals the child when the thread that started it ends.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return command.CombinedOutput()
+}
+
+// removeAll removes a folder to which a process may still write: os.RemoveAll fails if a file appears in the meantime.
+func removeAll(ctx context.Context, path string) error {
+	for attempt := 1; ; attempt++ {
+		err := os.RemoveAll(path)
+		if err == nil || attempt == 100 || !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // run prepares one of the Postgres programs to run as the account, without this
