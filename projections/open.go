@@ -148,9 +148,9 @@ func prepareVersions(ctx context.Context, tx pgx.Tx) error {
 	return adopt(ctx, tx)
 }
 
-// raiseVersionID makes the next id of the version table higher than all ids in it. goose uses the first value of their sequence in the
-// transaction that creates the sequence. With wal_level=minimal, Postgres does not log the next 32 values. A crash before the next
-// checkpoint then resets the sequence to 1, and goose could not insert another version.
+// raiseVersionID makes the next id of the version table higher than all ids in it. goose uses the first value of the sequence of ids in
+// the transaction that creates it. With wal_level=minimal, Postgres does not log the next 32 values. A crash before the next checkpoint
+// then resets the sequence to 1, and goose could not insert another version.
 func raiseVersionID(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `SELECT setval(ids, highest) FROM (
 			SELECT pg_get_serial_sequence($1, 'id')::regclass AS ids, (SELECT max(id) FROM `+versions+`) AS highest) v

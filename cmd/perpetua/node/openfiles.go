@@ -15,13 +15,7 @@ const reserved = 512
 const leastFiles = 128
 
 // CheckOpenFiles returns an error if the process may open too few files.
-func CheckOpenFiles() error {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return nil //nolint:nilerr // a node also starts where the limit cannot be read
-	}
-	return checkFiles(limit.Cur)
-}
+func CheckOpenFiles() error { return checkFiles(openFiles()) }
 
 func checkFiles(files uint64) error {
 	if files < leastFiles {
@@ -30,14 +24,17 @@ func checkFiles(files uint64) error {
 	return nil
 }
 
-// mostConnections returns how many connections of clients may be open at the same time.
-func mostConnections() int {
+// openFiles returns how many files the process may have open, or the highest number if the limit cannot be read.
+func openFiles() uint64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return math.MaxInt32
+		return math.MaxUint64
 	}
-	return connectionsOf(limit.Cur)
+	return limit.Cur
 }
+
+// mostConnections returns how many connections of clients may be open at the same time.
+func mostConnections() int { return connectionsOf(openFiles()) }
 
 // connectionsOf returns how many of a number of files are left to clients.
 func connectionsOf(files uint64) int {
