@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(strconv.Itoa(2 * runtime.GOMAXPROCS(0))) // the tests mostly wait
+		_ = parallel.Value.Set(strconv.Itoa(3 * runtime.GOMAXPROCS(0))) // the tests mostly wait, and some for most of a minute
 	}
 	code := projectiontest.Main(m)
 	endBrowsers()
