@@ -68,11 +68,14 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
 			return err
 		}
-		if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
-			return err
-		}
 		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
+			return err
+		}
+		if done, err := migrated(ctx, lock, m); err != nil || done {
+			return err
+		}
+		if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
 			return err
 		}
 		done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
@@ -88,6 +91,18 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("jobs: making the tables: %w", err)
 	}
 	return nil
+}
+
+// migrated reports whether River's tables are up to date.
+func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) (bool, error) {
+	// A session that has looked for a schema by its name, and not in the table of schemas, may not see for a while that another
+	// session has created it.
+	there := false
+	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", Schema).Scan(&there); err != nil || !there {
+		return false, err
+	}
+	valid, err := m.ValidateTx(ctx, tx, nil)
+	return err == nil && valid.OK, err
 }
 
 // Inserter inserts jobs within the caller's transactions.
