@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Ping opens one connection to the database at url. Its error is one line, with the address and without the password.
@@ -24,8 +23,8 @@ func Ping(ctx context.Context, url string) error {
 }
 
 // PostgresTime returns the time of Postgres's clock.
-func PostgresTime(ctx context.Context, pool *pgxpool.Pool) (t time.Time, err error) {
-	if err = pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
+func PostgresTime(ctx context.Context, db Querier) (t time.Time, err error) {
+	if err = db.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
 		return t, fmt.Errorf("asking Postgres for the time: %w", err)
 	}
 	return t, nil
