@@ -46,8 +46,10 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	t.metrics.MustRegister(measured)
-	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
-		return s, err
+	if s.pool = c.Pool; s.pool == nil {
+		if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
+			return s, err
+		}
 	}
 	s.brief = projections.InTurn(s.pool, atOnce)
 	s.reads = projections.Limited(s.pool, readers(int(s.pool.Config().MaxConns)))
