@@ -83,8 +83,9 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		// The existence of the tables must survive a crash of Postgres; their content need not. This commit waits for
-		// the disk, and all earlier commits are then on disk too.
-		_, err = lock.Exec(ctx, "SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
+		// the disk, and all earlier commits are then on disk too. A session that has looked for the schema before another one
+		// created it may not find it until it reads a table that it has not read in this transaction.
+		_, err = lock.Exec(ctx, "SELECT FROM pg_description LIMIT 0; SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
 		return err
 	})
 	if err != nil {
@@ -93,16 +94,20 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// migrated reports whether River's tables are up to date.
-func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) (bool, error) {
-	// A session that has looked for a schema by its name, and not in the table of schemas, may not see for a while that another
-	// session has created it.
-	there := false
-	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", Schema).Scan(&there); err != nil || !there {
+// migrated reports whether River's tables are up to date. River's own check takes longer than all other statements of a start.
+func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) (done bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE n.nspname = $1 AND c.relname = 'river_migration' AND a.attname = 'line')`, Schema).Scan(&done)
+	if err != nil || !done {
 		return false, err
 	}
-	valid, err := m.ValidateTx(ctx, tx, nil)
-	return err == nil && valid.OK, err
+	var versions []int64
+	for _, v := range m.AllVersions() {
+		versions = append(versions, int64(v.Version))
+	}
+	err = tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT unnest($1::bigint[]) EXCEPT SELECT version FROM "+Schema+".river_migration WHERE line = 'main')",
+		versions).Scan(&done)
+	return done, err
 }
 
 // Inserter inserts jobs within the caller's transactions.
