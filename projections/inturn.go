@@ -19,10 +19,10 @@ type Executor interface {
 // turnPatience is the longest wait for a turn.
 const turnPatience = 250 * time.Millisecond
 
-// InTurn returns an Executor for short statements that many goroutines run at the same time, as at the start of a node. It runs only
-// a few of them at once, since a pool opens a connection for each that finds none idle, and a session costs Postgres more than
-// such a statement. A statement or a transaction waits for its turn a quarter of a second at most: those before it may wait for a
-// locked table.
+// InTurn returns an Executor that runs at most the given number of statements and transactions concurrently. It is for short ones
+// that many goroutines run at the same time, as at the start of a node. The pool would open a connection for each of them, and opening
+// one takes longer than running them. A statement waits for its turn for at most a quarter of a second, because the ones before it
+// may wait for a locked table.
 func InTurn(db Executor, most int) Executor { return inTurn{db, make(chan struct{}, most)} }
 
 type inTurn struct {
