@@ -63,19 +63,24 @@ type client = river.Client[pgx.Tx]
 
 // Migrate creates River's tables or brings them up to date. Any number of nodes may call it at the same time.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	// River uses one transaction for each version, so another transaction holds the lock.
-	err := pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
+	// River uses one transaction for each version, so another transaction holds the lock. The pool may have no second connection.
+	own, err := pgxpool.NewWithConfig(ctx, pool.Config())
+	if err != nil {
+		return fmt.Errorf("jobs: opening the database pool: %w", err)
+	}
+	defer own.Close()
+	err = pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
 			return err
 		}
-		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
+		m, err := rivermigrate.New(riverpgxv5.New(own), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
 		if done, err := migrated(ctx, lock, m); err != nil || done {
 			return err
 		}
-		if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
+		if _, err := own.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
 			return err
 		}
 		done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"log/slog"
+	"net/url"
 	"testing"
 
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -21,5 +22,22 @@ func TestAStartOpensTwoConnections(t *testing.T) {
 	}
 	if opened := proxy.Opened(); opened != 2 {
 		t.Errorf("%d connections, want 2", opened)
+	}
+}
+
+// TestMigrateWithOneConnection: the tables can be made with a pool of one connection.
+func TestMigrateWithOneConnection(t *testing.T) {
+	u, err := url.Parse(projectiontest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Set("pool_max_conns", "1")
+	u.RawQuery = q.Encode()
+	pool := projectiontest.Open(t, u.String())
+	for range 2 {
+		if err := migrateTables(t.Context(), pool, slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
