@@ -6,13 +6,12 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/streams/archive"
 )
 
 // ArchiveHeads keeps the heads of archives in the database, a row for each partition.
-type ArchiveHeads struct{ Pool *pgxpool.Pool }
+type ArchiveHeads struct{ Pool Executor }
 
 var _ archive.Heads = ArchiveHeads{}
 

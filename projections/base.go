@@ -6,14 +6,13 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/perpetua-exchange/perpetua/streams/base"
 	"github.com/perpetua-exchange/perpetua/streams/record"
 )
 
 // Bases keeps the bases of trimmed logs in the database, a row for each partition.
-type Bases struct{ Pool *pgxpool.Pool }
+type Bases struct{ Pool Executor }
 
 var _ base.Keeper = Bases{}
 

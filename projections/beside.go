@@ -27,7 +27,7 @@ func OpenScratch(ctx context.Context, url, schema string) (pool *pgxpool.Pool, r
 }
 
 func openEmpty(ctx context.Context, url, schema string, fill func(context.Context, *pgxpool.Pool) error) (pool *pgxpool.Pool, remove func(), err error) {
-	conn, err := pgx.Connect(ctx, url)
+	conn, err := Connect(ctx, url)
 	if err != nil {
 		return nil, nil, fmt.Errorf("projections: opening the schema %s: %w", schema, err)
 	}

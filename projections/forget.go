@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Forget empties the tables of a journal's projections and deletes its checkpoint, its anchors, its base, its archive's head, and
 // the bounds of its history, in one transaction. Its signed trees stay, but owners no longer look for those trees in the log. Forget is
 // the deliberate reset after a log was recreated. An active runner finds that its checkpoint is gone, and starts over.
-func Forget(ctx context.Context, pool *pgxpool.Pool, journal string, projections ...Projection) error {
+func Forget(ctx context.Context, pool Executor, journal string, projections ...Projection) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := durable(ctx, tx); err != nil {
 			return err

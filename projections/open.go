@@ -83,69 +83,91 @@ func OpenMoving(ctx context.Context, where func() string) (*pgxpool.Pool, error)
 // Migrate brings the schema of the database up to date and returns the number of applied migrations. It takes an
 // advisory lock, so any number of nodes may call it at the same time. The tables of a build before version 0.1.0 stay. The
 // caller must rebuild their rows if Outdated returns true.
-func Migrate(ctx context.Context, pool *pgxpool.Pool) (int, error) {
+func Migrate(ctx context.Context, pool *pgxpool.Pool) (applied int, err error) {
+	current := false
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, withoutLimits(pool.Config().ConnConfig, "SET LOCAL")); err != nil {
+			return err
+		}
+		for _, check := range []func(context.Context, Querier) error{checkHome, checkEncoding} {
+			if err := check(ctx, tx); err != nil {
+				return err
+			}
+		}
+		current, err = prepareVersions(ctx, tx)
+		return err
+	})
+	if err == nil && !current {
+		applied, err = runMigrations(ctx, pool.Config())
+		pool.Reset() // a connection may have prepared statements for columns of another type
+	}
+	if err != nil {
+		return 0, fmt.Errorf("projections: migrating the database: %w", err)
+	}
+	return applied, nil
+}
+
+// runMigrations applies the migrations that the database lacks, and returns their number.
+func runMigrations(ctx context.Context, cfg *pgxpool.Config) (int, error) {
 	files, err := fs.Sub(schemas.SQL, "sql")
 	if err != nil {
-		return 0, fmt.Errorf("projections: migrations: %w", err)
+		return 0, err
 	}
 	// Try every second for five minutes: another node may be creating an index on a large table.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID), lock.WithLockTimeout(1, 300))
 	if err != nil {
-		return 0, fmt.Errorf("projections: the migrations' lock: %w", err)
+		return 0, fmt.Errorf("the lock: %w", err)
 	}
-	cfg := pool.Config()
 	unhurried(cfg)
-	if pool, err = pgxpool.NewWithConfig(ctx, cfg); err != nil {
-		return 0, fmt.Errorf("projections: opening the database pool: %w", err)
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return 0, err
 	}
 	defer pool.Close()
-	for _, check := range []func(context.Context, Querier) error{checkHome, checkEncoding} {
-		if err := check(ctx, pool); err != nil {
-			return 0, fmt.Errorf("projections: migrating the database: %w", err)
-		}
-	}
-	if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return prepareVersions(ctx, tx) }); err != nil {
-		return 0, fmt.Errorf("projections: migrating the database: %w", err)
-	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }()
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, files,
 		goose.WithSessionLocker(locker), goose.WithTableName(versions), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return 0, fmt.Errorf("projections: migrations: %w", err)
+		return 0, err
 	}
 	done, err := provider.Up(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("projections: migrating the database: %w", err)
+	if err != nil || len(done) == 0 {
+		return 0, err
 	}
-	if len(done) > 0 {
-		if err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := durable(ctx, tx); err != nil {
-				return err
-			}
-			_, err := tx.Exec(ctx, "UPDATE "+versions+" SET is_applied = is_applied") // so that there is something to commit
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := durable(ctx, tx); err != nil {
 			return err
-		}); err != nil {
-			return 0, fmt.Errorf("projections: migrating the database for good: %w", err)
 		}
-	}
-	return len(done), nil
+		_, err := tx.Exec(ctx, "UPDATE "+versions+" SET is_applied = is_applied") // so that there is something to commit
+		return err
+	})
+	return len(done), err
 }
 
-// prepareVersions makes the version table ready for migrations. It does nothing if there is no such table yet.
-func prepareVersions(ctx context.Context, tx pgx.Tx) error {
+// prepareVersions makes the version table ready for migrations. It does nothing if there is no such table yet. current is true if
+// no migration is left to apply.
+func prepareVersions(ctx context.Context, tx pgx.Tx) (current bool, err error) {
 	there, err := hasVersions(ctx, tx)
 	if err != nil || !there {
-		return err
+		return false, err
 	}
 	// Two processes that adopt the tables at the same time would write the rows twice.
 	if _, err := tx.Exec(ctx, "LOCK TABLE "+versions+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
-		return err
+		return false, err
 	}
 	if err := raiseVersionID(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
-	return adopt(ctx, tx)
+	if err := adopt(ctx, tx); err != nil {
+		return false, err
+	}
+	ours, err := migrations()
+	if err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT unnest($1::bigint[]) EXCEPT SELECT version_id FROM "+versions+" WHERE is_applied)", ours).Scan(&current)
+	return current, err
 }
 
 // raiseVersionID makes the next id of the version table higher than all ids in it. goose uses the first value of the sequence of ids in

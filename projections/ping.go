@@ -10,22 +10,30 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Ping opens one connection to the database at url. Its error is one line, with the address and without the password.
-func Ping(ctx context.Context, url string) error {
-	c, err := pgx.ParseConfig(url)
+// Ping returns an error if a pool, which is new, cannot open its first connection. The error is one line, with the address and
+// without the password.
+func Ping(ctx context.Context, pool *pgxpool.Pool) error {
+	first, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("the database URL: %w", err)
-	}
-	connection, err := pgx.ConnectConfig(ctx, c)
-	if err != nil {
+		c := pool.Config().ConnConfig
 		return &unreachableError{fmt.Sprintf("%s:%d", c.Host, c.Port), err}
 	}
-	return connection.Close(ctx)
+	first.Release()
+	return nil
+}
+
+// Connect opens one connection to the database at url. It ignores the settings of a pool in the URL.
+func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
+	c, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("projections: the database URL: %w", err)
+	}
+	return pgx.ConnectConfig(ctx, c.ConnConfig)
 }
 
 // PostgresTime returns the time of Postgres's clock.
-func PostgresTime(ctx context.Context, pool *pgxpool.Pool) (t time.Time, err error) {
-	if err = pool.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
+func PostgresTime(ctx context.Context, db Querier) (t time.Time, err error) {
+	if err = db.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&t); err != nil {
 		return t, fmt.Errorf("asking Postgres for the time: %w", err)
 	}
 	return t, nil

@@ -17,26 +17,23 @@ var ErrSharedSession = errors.New("a pooler changes the session of a connection 
 // CheckSession returns ErrSharedSession if it finds that a connection does not keep the session in which it holds a lock. It may
 // miss that while other clients of the pooler are busy, but it never returns ErrSharedSession for a connection that keeps such a
 // session. Some poolers keep a session only from its first lock on, so CheckSession takes one. Nobody waits for that lock.
+//
+// One connection is the pool's and stays in it. The other one is new, since a pool may have a single connection.
 func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
-	cfg := pool.Config()
-	at := cfg.ConnConfig
-	if cfg.BeforeConnect != nil { // the database may have moved since the pool was made
-		if err := cfg.BeforeConnect(ctx, at); err != nil {
-			return err
-		}
-	}
-	first, err := pgx.ConnectConfig(ctx, at)
+	acquired, err := pool.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("projections: connecting to Postgres: %w", err)
 	}
-	defer disconnect(ctx, first)
-	second, err := pgx.ConnectConfig(ctx, at)
+	defer acquired.Release()
+	first := acquired.Conn()
+	second, err := pgx.ConnectConfig(ctx, first.Config())
 	if err != nil {
 		return fmt.Errorf("projections: connecting to Postgres: %w", err)
 	}
 	defer disconnect(ctx, second)
 	shared, err := sharedSession(ctx, first, second)
 	if err != nil {
+		disconnect(ctx, first) // it may hold the lock
 		return fmt.Errorf("projections: asking for the session: %w", err)
 	}
 	if shared {
@@ -64,8 +61,12 @@ func sharedSession(ctx context.Context, first, second *pgx.Conn) (shared bool, e
 		return false, err
 	}
 	// The lock would remain in a session that goes to other clients. It does remain if a third client has that session now.
+	holder := first
 	if before == other {
-		_, err = oneValue(ctx, second, "SELECT pg_advisory_unlock("+probeLock+")")
+		holder = second
+	}
+	if before == other || before == after {
+		_, err = oneValue(ctx, holder, "SELECT pg_advisory_unlock("+probeLock+")")
 	}
 	if err == nil {
 		_, err = oneValue(ctx, second, "ROLLBACK")
@@ -161,16 +162,21 @@ func checkEncoding(ctx context.Context, db Querier) error {
 // unhurried removes the limits that an administrator has set for the statements of the user, unless the URL names them. It is for
 // work that takes as long as the tables are large. The limits are set after connecting, because a pooler may refuse parameters that it does not know.
 func unhurried(cfg *pgxpool.Config) {
-	var statements string
-	for _, name := range []string{"statement_timeout", "lock_timeout"} {
-		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
-			statements += "SET " + name + " = 0; "
-		}
-	}
+	statements := withoutLimits(cfg.ConnConfig, "SET")
 	afterConnect(cfg, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, statements)
 		return err
 	})
+}
+
+// withoutLimits returns the statements that remove these limits. set is SET for a session, or SET LOCAL for a transaction.
+func withoutLimits(cfg *pgx.ConnConfig, set string) (statements string) {
+	for _, name := range []string{"statement_timeout", "lock_timeout"} {
+		if _, named := cfg.RuntimeParams[name]; !named {
+			statements += set + " " + name + " = 0; "
+		}
+	}
+	return statements
 }
 
 // afterConnect makes the connections of a pool also call f.

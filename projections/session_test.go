@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -50,6 +52,16 @@ func TestCheckSession(t *testing.T) {
 			err = projections.CheckSession(t.Context(), pool)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, not %q", err, c.want)
+			}
+			var locks int
+			if c.want == "" {
+				if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+					pgx.QueryExecModeSimpleProtocol).Scan(&locks); err != nil {
+					t.Error(err)
+				}
+			}
+			if opened := pool.Stat().TotalConns(); locks > 0 || opened != 1 {
+				t.Errorf("the pool has %d connections, and holds %d locks", opened, locks)
 			}
 		})
 	}

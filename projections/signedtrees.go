@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/perpetua-exchange/perpetua/streams/record"
@@ -15,7 +14,7 @@ import (
 
 // SignedTrees records the signed trees of transparency logs. It implements transparency.Heads. Its Positions are those of the
 // last records that were signed: a log without one of them has lost what strangers can prove.
-type SignedTrees struct{ Pool *pgxpool.Pool }
+type SignedTrees struct{ Pool Executor }
 
 var _ transparency.Heads = SignedTrees{}
 

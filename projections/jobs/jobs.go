@@ -63,16 +63,24 @@ type client = river.Client[pgx.Tx]
 
 // Migrate creates River's tables or brings them up to date. Any number of nodes may call it at the same time.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	// River uses one transaction for each version, so another transaction holds the lock.
-	err := pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
+	// River uses one transaction for each version, so another transaction holds the lock. The pool may have no second connection.
+	own, err := pgxpool.NewWithConfig(ctx, pool.Config())
+	if err != nil {
+		return fmt.Errorf("jobs: opening the database pool: %w", err)
+	}
+	defer own.Close()
+	err = pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
 			return err
 		}
-		if _, err := pool.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
+		m, err := rivermigrate.New(riverpgxv5.New(own), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
 			return err
 		}
-		m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
+		if done, err := migrated(ctx, lock, m); err != nil || done {
+			return err
+		}
+		if _, err := own.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
 			return err
 		}
 		done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
@@ -80,14 +88,31 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		// The existence of the tables must survive a crash of Postgres; their content need not. This commit waits for
-		// the disk, and all earlier commits are then on disk too.
-		_, err = lock.Exec(ctx, "SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
+		// the disk, and all earlier commits are then on disk too. A session that has looked for the schema before another one
+		// created it may not find it until it reads a table that it has not read in this transaction.
+		_, err = lock.Exec(ctx, "SELECT FROM pg_description LIMIT 0; SET LOCAL synchronous_commit = on; COMMENT ON SCHEMA "+Schema+" IS 'work to be done, made of the rows'")
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("jobs: making the tables: %w", err)
 	}
 	return nil
+}
+
+// migrated reports whether River's tables are up to date. River's own check takes longer than all other statements of a start.
+func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) (done bool, err error) {
+	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid JOIN pg_attribute a ON a.attrelid = c.oid
+		WHERE n.nspname = $1 AND c.relname = 'river_migration' AND a.attname = 'line')`, Schema).Scan(&done)
+	if err != nil || !done {
+		return false, err
+	}
+	var versions []int64
+	for _, v := range m.AllVersions() {
+		versions = append(versions, int64(v.Version))
+	}
+	err = tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT unnest($1::bigint[]) EXCEPT SELECT version FROM "+Schema+".river_migration WHERE line = 'main')",
+		versions).Scan(&done)
+	return done, err
 }
 
 // Inserter inserts jobs within the caller's transactions.

@@ -15,6 +15,7 @@ type Proxy struct {
 	listener net.Listener
 	server   string
 	muted    atomic.Bool
+	opened   atomic.Int64
 
 	mu    sync.Mutex
 	away  bool
@@ -60,6 +61,9 @@ func (p *Proxy) Away(away bool) {
 // Mute drops all later answers of the server, as if its machine were lost. No connection ends.
 func (p *Proxy) Mute() { p.muted.Store(true) }
 
+// Opened returns the number of connections that clients have opened so far.
+func (p *Proxy) Opened() int { return int(p.opened.Load()) }
+
 // answers writes the server's answers to a client, unless the proxy is muted.
 type answers struct {
 	proxy  *Proxy
@@ -81,6 +85,7 @@ func (p *Proxy) serve() {
 		if err != nil {
 			return
 		}
+		p.opened.Add(1)
 		p.done.Add(1)
 		go p.forward(c)
 	}

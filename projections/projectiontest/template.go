@@ -31,7 +31,12 @@ var (
 		if err != nil {
 			return "", err
 		}
-		return makeTemplate(rows, jobs.Migrate)
+		return makeTemplate(rows, func(ctx context.Context, pool *pgxpool.Pool) error {
+			if err := projections.GrantReaders(ctx, pool); err != nil && !errors.Is(err, projections.ErrNoReaderRole) {
+				return err
+			}
+			return jobs.Migrate(ctx, pool)
+		})
 	})
 )
 

@@ -95,8 +95,12 @@ func (t *together) run(ctx context.Context) (err error) {
 	if err := local.RemoveRunFile(folder.Path("run.json")); err != nil {
 		return err
 	}
-	if err := prepare(ctx, t.settings, folder); err != nil {
+	named, err := prepare(ctx, t.settings, folder)
+	if err != nil {
 		return err
+	}
+	if named != nil {
+		defer named.Close()
 	}
 	// Deferred before the nodes' stop, so that the services close after the nodes, which drain into the broker. The
 	// broker's error comes first in the message, because it causes the others.
@@ -113,7 +117,12 @@ func (t *together) run(ctx context.Context) (err error) {
 	if t.settings.Stores.BlobURL, err = t.settings.BucketURL(); err != nil {
 		return err
 	}
-	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, t.settings.DatabaseURL, t.log)
+	rows, err := openRows(ctx, named, services)
+	if err != nil {
+		return err
+	}
+	fresh, err := found(ctx, t.settings, services.Brokers, t.journals, database{rows, t.settings.DatabaseURL}, t.log)
+	rows.Close() // the nodes have pools of their own
 	if err != nil {
 		return err
 	}

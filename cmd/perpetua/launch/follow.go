@@ -139,7 +139,12 @@ func (f *follow) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
 	ctx, release := services.While(ctx)
 	defer release()
-	if err := f.makeTables(ctx, services.DatabaseURL()); err != nil {
+	rows, err := projections.OpenMoving(ctx, services.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // before the embedded Postgres
+	if err := migrateTables(ctx, rows, f.log); err != nil {
 		return err
 	}
 	done, err := f.openSource(ctx, services)
@@ -153,7 +158,7 @@ func (f *follow) run(ctx context.Context) (err error) {
 	}
 	n, err := node.Open(ctx, node.Config{Settings: s, Journals: f.journals, Logger: f.log, ID: id, Alone: true,
 		Roles:   node.Roles{API: true, Projector: true, Live: true, History: true},
-		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box.Foreign(),
+		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Pool: rows, Checked: true, Box: box.Foreign(),
 		Services: services.Err, Trimmer: services.Trimmer(), Follow: &f.following})
 	if err != nil {
 		return err
@@ -199,16 +204,6 @@ func (f *follow) openSource(ctx context.Context, services *local.Services) (done
 		log: f.log.With("part", "archive"), ends: make(map[string]record.Position)}
 	f.following.Faults = append(f.following.Faults, f.source.Fault)
 	return func() { closeStore(); client.Close() }, nil
-}
-
-// makeTables creates the tables of the node's database.
-func (f *follow) makeTables(ctx context.Context, databaseURL string) error {
-	pool, err := projections.Open(ctx, databaseURL)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	return migrateTables(ctx, pool, f.log)
 }
 
 // serve announces the node once it has caught up, and supervises the services until the context ends.

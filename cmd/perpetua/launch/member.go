@@ -52,7 +52,7 @@ func joinCluster(ctx context.Context, command string, args []string, std setting
 
 // open checks the topics and opens the member's node. Only a process that may found the identity journal may create a
 // master key.
-func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.Node, error) {
+func (m *member) open(ctx context.Context, does node.Roles, founds bool) (n *node.Node, err error) {
 	client, err := m.settings.NewClient(m.settings.Brokers(), m.log)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,13 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 	if err != nil {
 		return nil, err
 	}
-	defer pool.Close()
-	if err := checkUse(ctx, pool, m.log); err != nil {
+	defer func() {
+		if err != nil {
+			pool.Close() // or the node does
+		}
+	}()
+	checked, err := checkUse(ctx, pool, m.log)
+	if err != nil {
 		return nil, err
 	}
 	client.AddBases(append(m.settings.BaseSources(), projections.Bases{Pool: pool})...)
@@ -80,8 +85,8 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 	if err != nil {
 		return nil, err
 	}
-	n, err := node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
-		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Box: box,
+	n, err = node.Open(ctx, node.Config{Settings: m.settings, Journals: m.journals, Logger: m.log, ID: m.id, Roles: does,
+		Brokers: m.settings.Brokers(), DatabaseURL: func() string { return m.settings.DatabaseURL }, Pool: pool, Checked: checked, Box: box,
 		Clock: m.settings.Clock()})
 	if err != nil {
 		return nil, err
@@ -97,20 +102,20 @@ func (m *member) open(ctx context.Context, does node.Roles, founds bool) (*node.
 const useWithin = 5 * time.Second
 
 // checkUse returns an error if a pooler shares the sessions of Postgres, or if the search_path of the user does not lead to the tables. It
-// only warns if Postgres does not answer, because the node waits for that.
-func checkUse(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
+// only warns if Postgres does not answer, because the node waits for that. checked is true if the sessions are not shared.
+func checkUse(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) (checked bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, useWithin)
 	defer cancel()
-	err := projections.CheckSession(asking, pool)
-	if err == nil {
+	err = projections.CheckSession(asking, pool)
+	if checked = err == nil; checked {
 		_, _, err = projections.SchemaVersion(asking, pool)
 	}
 	var other *projections.OtherSchemaError
 	switch {
 	case errors.Is(err, projections.ErrSharedSession), errors.As(err, &other):
-		return err
+		return checked, err
 	case err != nil && ctx.Err() == nil:
 		log.Warn("Postgres can't be checked, and the node waits for it", "error", err)
 	}
-	return ctx.Err()
+	return checked, ctx.Err()
 }

@@ -34,20 +34,31 @@ func Migrate(ctx context.Context, args []string, std settings.IO) error {
 	}
 	defer client.Close()
 	client.AddBases(s.BaseSources()...)
-	return migrate(ctx, client, journals.All(), s.DatabaseURL, log)
+	pool, err := projections.Open(ctx, s.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return migrate(ctx, client, journals.All(), database{pool, s.DatabaseURL}, log)
+}
+
+// database is a Postgres with the tables of a venue, or for them.
+type database struct {
+	pool *pgxpool.Pool
+	url  string
 }
 
 // found creates missing topics and tables, and reports whether the identity journal is empty: only then may a new
 // master key be created. The values in an existing log cannot be opened with another key, which would be noticed too
 // late after a restore without the key.
-func found(ctx context.Context, s *settings.Settings, brokers []string, table journals.Table, databaseURL string, log *slog.Logger) (fresh bool, err error) {
+func found(ctx context.Context, s *settings.Settings, brokers []string, table journals.Table, rows database, log *slog.Logger) (fresh bool, err error) {
 	client, err := s.NewClient(brokers, log)
 	if err != nil {
 		return false, err
 	}
 	defer client.Close()
 	client.AddBases(s.BaseSources()...)
-	if err := migrate(ctx, client, table, databaseURL, log); err != nil {
+	if err := migrate(ctx, client, table, rows, log); err != nil {
 		return false, err
 	}
 	return emptyIdentity(ctx, client)
@@ -55,13 +66,8 @@ func found(ctx context.Context, s *settings.Settings, brokers []string, table jo
 
 // migrate creates the topics of the journals and the tables of the read models, and checks the topics' settings. It rebuilds
 // the rows of a build before version 0.1.0.
-func migrate(ctx context.Context, client *journal.Client, table journals.Table, databaseURL string, log *slog.Logger) error {
-	pool, err := projections.Open(ctx, databaseURL)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	client.AddBases(projections.Bases{Pool: pool})
+func migrate(ctx context.Context, client *journal.Client, table journals.Table, rows database, log *slog.Logger) error {
+	client.AddBases(projections.Bases{Pool: rows.pool})
 	names := table.Names()
 	if err := client.EnsureTopics(ctx, names...); err != nil {
 		return err
@@ -69,10 +75,10 @@ func migrate(ctx context.Context, client *journal.Client, table journals.Table, 
 	if err := client.CheckTopics(ctx, names...); err != nil {
 		return err
 	}
-	if err := migrateTables(ctx, pool, log); err != nil {
+	if err := migrateTables(ctx, rows.pool, log); err != nil {
 		return err
 	}
-	r := renewal{client: client, table: table, url: databaseURL, live: pool, log: log}
+	r := renewal{client: client, table: table, url: rows.url, live: rows.pool, log: log}
 	if err := r.run(ctx); err != nil {
 		return fmt.Errorf("migrate: rebuilding the read models: %w", err)
 	}

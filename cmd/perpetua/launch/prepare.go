@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
@@ -69,16 +71,17 @@ func lookAtAll(ctx context.Context, looks ...look) error {
 }
 
 // prepare checks the ports, the bucket and the master key, and Kafka and Postgres if the settings name them. It runs before the
-// embedded broker and Postgres are started.
-func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) error {
+// embedded broker and Postgres are started. It returns a pool on the named Postgres, which the caller closes, or nil.
+func prepare(ctx context.Context, s *settings.Settings, folder *local.Folder) (rows *pgxpool.Pool, err error) {
 	if err := node.CheckPorts(ctx, s); err != nil {
-		return err
+		return nil, err
 	}
-	return lookAtAll(ctx,
+	err = lookAtAll(ctx,
 		look{blob.Patience, func(ctx context.Context) error { return lookAtBucket(ctx, s) }},
 		look{lookWithin, func(ctx context.Context) error { return lookAtKey(ctx, s, folder) }},
 		look{lookWithin, func(ctx context.Context) error { return lookAtKafka(ctx, s) }},
-		look{lookWithin, func(ctx context.Context) error { return lookAtPostgres(ctx, s) }})
+		look{lookWithin, func(ctx context.Context) (err error) { rows, err = lookAtPostgres(ctx, s); return err }})
+	return rows, err
 }
 
 // lookAtBucket fails if the bucket does not exist. A bucket that does not answer in time is accepted, as nodes run without one.
@@ -135,12 +138,28 @@ func lookAtKafka(ctx context.Context, s *settings.Settings) error {
 	return nil
 }
 
-// lookAtPostgres fails if the named Postgres does not answer.
-func lookAtPostgres(ctx context.Context, s *settings.Settings) error {
+// lookAtPostgres opens the named Postgres. It fails if that does not answer.
+func lookAtPostgres(ctx context.Context, s *settings.Settings) (*pgxpool.Pool, error) {
 	if s.DatabaseURL == "" {
-		return nil
+		return nil, nil
 	}
-	return projections.Ping(ctx, s.DatabaseURL)
+	pool, err := projections.Open(ctx, s.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := projections.Ping(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// openRows returns the pool that prepare has opened, or else one on the embedded Postgres. The caller closes it.
+func openRows(ctx context.Context, named *pgxpool.Pool, services *local.Services) (*pgxpool.Pool, error) {
+	if named != nil {
+		return named, nil
+	}
+	return projections.OpenMoving(ctx, services.DatabaseURL)
 }
 
 // sealedWith returns the id of the master key that sealed the log of the folder, or "" if it is unknown or the log is on a cluster.

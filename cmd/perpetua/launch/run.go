@@ -70,8 +70,12 @@ func (p *program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := prepare(ctx, p.settings, folder); err != nil {
+	named, err := prepare(ctx, p.settings, folder)
+	if err != nil {
 		return err
+	}
+	if named != nil {
+		defer named.Close()
 	}
 	// The services are closed last, because the node writes to the broker and the rows until its end.
 	services, err := local.StartServices(ctx, p.settings, folder, p.log)
@@ -81,7 +85,12 @@ func (p *program) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(services.Err(), err, services.Close()) }()
 	ctx, release := services.While(ctx)
 	defer release()
-	fresh, err := found(ctx, p.settings, services.Brokers, p.journals, services.DatabaseURL(), p.log)
+	rows, err := openRows(ctx, named, services)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // before the embedded Postgres
+	fresh, err := found(ctx, p.settings, services.Brokers, p.journals, database{rows, services.DatabaseURL()}, p.log)
 	if err != nil {
 		return err
 	}
@@ -90,7 +99,7 @@ func (p *program) run(ctx context.Context) (err error) {
 		return err
 	}
 	n, err := node.Open(ctx, node.Config{Settings: p.settings, Journals: p.journals, Logger: p.log, ID: id, Roles: chosen, Alone: true,
-		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Box: box,
+		Brokers: services.Brokers, Dial: services.Dialer(), DatabaseURL: services.DatabaseURL, Pool: rows, Checked: true, Box: box,
 		Clock:    p.settings.Clock(),
 		Services: services.Err, Trimmer: services.Trimmer(),
 		Quiet: func(r *http.Request) bool { return r.UserAgent() == p.agent }})

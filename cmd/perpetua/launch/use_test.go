@@ -45,7 +45,7 @@ func TestANodeRefusesAPostgresThatItMustNotUse(t *testing.T) {
 		var log bytes.Buffer
 		for range 5 { // Postgres may be late on a busy machine
 			log.Reset()
-			if err = checkUse(t.Context(), pool, slog.New(slog.NewTextHandler(&log, nil))); (log.Len() > 0) == c.warns {
+			if _, err = checkUse(t.Context(), pool, slog.New(slog.NewTextHandler(&log, nil))); (log.Len() > 0) == c.warns {
 				break
 			}
 		}

@@ -51,7 +51,7 @@ func (n *Node) archivers(ctx context.Context) (all []archiver, err error) {
 		sealer := archive.NewSealer(archive.SealerConfig{
 			Config:    cfg,
 			From:      func(at record.Position) archive.Source { return journal.NewRawReader(f.client, f.Rules, 0, at) },
-			Copies:    []archive.Heads{projections.ArchiveHeads{Pool: n.stores.pool}, n.Settings.ArchiveHeads()},
+			Copies:    []archive.Heads{projections.ArchiveHeads{Pool: n.stores.brief}, n.Settings.ArchiveHeads()},
 			Logger:    n.archiveLog(f.Name()),
 			TailEvery: every,
 		})
@@ -130,7 +130,7 @@ const copyEvery = time.Minute
 // copyHeads keeps the bases of the logs, and the heads of the archives unless this node archives, in the data folder until the
 // context ends. Another node may trim and archive, and each data folder has the copies.
 func (n *Node) copyHeads(ctx context.Context) error {
-	heads, bases := projections.ArchiveHeads{Pool: n.stores.pool}, projections.Bases{Pool: n.stores.pool}
+	heads, bases := projections.ArchiveHeads{Pool: n.stores.brief}, projections.Bases{Pool: n.stores.brief}
 	log := n.Logger.With("part", "archive")
 	warn := func(f *follower, err error, what string) {
 		if err != nil && ctx.Err() == nil {

@@ -90,7 +90,7 @@ func newVerifying(ctx context.Context, c Config, s *stores, j journals.Journal, 
 		from, before = seed.Position, append(slices.Clone(seed.Anchors), seed.Position)
 	}
 	var after []record.Position
-	for _, k := range []journal.Known{projections.KnownTo{DB: s.pool}, s.snapshots.store, s.snapshots.witnesses} {
+	for _, k := range []journal.Known{projections.KnownTo{DB: s.brief}, s.snapshots.store, s.snapshots.witnesses} {
 		positions, err := k.Positions(ctx, j.Name(), 0)
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/journals"
@@ -45,8 +46,11 @@ type Config struct {
 	// the witnesses, and the rows then hold copies of the bases.
 	Known       []journal.Known
 	DatabaseURL func() string
-	Box         *seal.Box
-	Clock       journal.Clock // clock of this node's terms; nil for the system clock
+	// Pool is a pool on DatabaseURL, which the node closes. nil: the node opens one.
+	Pool    *pgxpool.Pool
+	Checked bool // projections.CheckSession has just accepted the sessions of DatabaseURL
+	Box     *seal.Box
+	Clock   journal.Clock // clock of this node's terms; nil for the system clock
 	// Services returns an error if a service that this process runs for the node (the embedded broker) has failed for
 	// good. It is nil if there is no such service.
 	Services func() error
@@ -145,7 +149,7 @@ func Open(ctx context.Context, c Config) (_ *Node, err error) {
 	if n.roots, err = n.openLiabilities(); err != nil {
 		return nil, err
 	}
-	if n.health.prober, err = newProber(ctx, n.stores.pool); err != nil {
+	if n.health.prober, err = newProber(ctx, n.stores.pool, c.Checked); err != nil {
 		return nil, err
 	}
 	return n, n.wire()

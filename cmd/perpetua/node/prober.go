@@ -33,15 +33,16 @@ type prober struct {
 	shared   bool      // a pooler shares the sessions
 }
 
-// newProber returns a prober of the database that a pool is connected to. It does not connect yet.
-func newProber(ctx context.Context, of *pgxpool.Pool) (*prober, error) {
+// newProber returns a prober of the database that a pool is connected to. It does not connect yet. checked
+// says that the sessions were checked.
+func newProber(ctx context.Context, of *pgxpool.Pool, checked bool) (*prober, error) {
 	c := of.Config() // Config returns a copy
 	c.MaxConns, c.MinConns = 1, 0
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("the connection that probes Postgres: %w", err)
 	}
-	return &prober{pool: pool, answered: time.Now()}, nil
+	return &prober{pool: pool, asked: checked, answered: time.Now()}, nil
 }
 
 // probe sends one ping, and logs when Postgres stops or starts to answer. It looks at the tables if that is due.

@@ -19,7 +19,8 @@ import (
 type stores struct {
 	client    *journal.Client
 	pool      *pgxpool.Pool
-	reads     projections.DB // the pool, for the queries that clients wait for
+	reads     projections.DB       // the pool, for the queries that clients wait for
+	brief     projections.Executor // the pool, for the short statements of the node itself, many of which run at its start
 	snapshots *Snapshots
 	owners    *seal.Owners
 	files     *files.Store
@@ -45,13 +46,16 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 		return s, err
 	}
 	t.metrics.MustRegister(measured)
-	if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
-		return s, err
+	if s.pool = c.Pool; s.pool == nil {
+		if s.pool, err = projections.OpenMoving(ctx, c.DatabaseURL); err != nil {
+			return s, err
+		}
 	}
+	s.brief = projections.InTurn(s.pool, atOnce)
 	s.reads = projections.Limited(s.pool, readers(int(s.pool.Config().MaxConns)))
 	s.client.AddBases(c.Settings.BaseSources()...)
 	if c.Known == nil {
-		s.client.AddBases(projections.Bases{Pool: s.pool})
+		s.client.AddBases(projections.Bases{Pool: s.brief})
 	}
 	if s.snapshots, err = OpenSnapshots(ctx, c.Settings, c.Journals, c.Box, c.Logger.With("part", "snapshot")); err != nil {
 		return s, err
@@ -69,6 +73,9 @@ func openStores(ctx context.Context, c Config, t *telemetry) (s stores, err erro
 	return s, s.openHistory(ctx, c)
 }
 
+// atOnce is the number of short statements of the node itself that run at the same time.
+const atOnce = 2
+
 // readers returns the number of a pool's connections that reads of clients may use. The others serve the webhooks and the signed trees
 // while such reads wait for a locked table.
 func readers(connections int) int { return max(1, connections-max(1, connections/4)) }
@@ -79,8 +86,8 @@ func (s *stores) known(c Config) []journal.Known {
 	if c.Known != nil {
 		return c.Known
 	}
-	return append([]journal.Known{s.knownToRows(c), projections.SignedTrees{Pool: s.pool}, s.snapshots.store, s.snapshots.witnesses},
-		archive.Known(s.client, projections.ArchiveHeads{Pool: s.pool}, c.Settings.ArchiveHeads())...)
+	return append([]journal.Known{s.knownToRows(c), projections.SignedTrees{Pool: s.brief}, s.snapshots.store, s.snapshots.witnesses},
+		archive.Known(s.client, projections.ArchiveHeads{Pool: s.brief}, c.Settings.ArchiveHeads())...)
 }
 
 // knownToRows returns the source of the positions of the rows.
@@ -88,12 +95,12 @@ func (s *stores) knownToRows(c Config) journal.Known {
 	if c.Known != nil {
 		return c.Known[0]
 	}
-	return projections.KnownTo{DB: s.pool}
+	return projections.KnownTo{DB: s.brief}
 }
 
 // postgresTime returns the time of Postgres's clock.
 func (s *stores) postgresTime(ctx context.Context) (time.Time, error) {
-	return projections.PostgresTime(ctx, s.pool)
+	return projections.PostgresTime(ctx, s.brief)
 }
 
 // earlierTime returns the earlier one of this machine's time and Postgres's. Data is deleted only if it is old enough by both clocks.

@@ -18,7 +18,7 @@ func TestEarlierTime(t *testing.T) {
 				RETURN pg_catalog.clock_timestamp() + interval '`+off.String()+`'`); err != nil {
 				t.Fatal(err)
 			}
-			s := stores{pool: projectiontest.Open(t, searching(t, address, name))}
+			s := stores{brief: projectiontest.Open(t, searching(t, address, name))}
 			if theirs, err := s.postgresTime(t.Context()); err != nil || (time.Since(theirs)+off).Abs() > time.Hour {
 				t.Fatalf("Postgres says %v: %v", theirs, err)
 			}

@@ -134,7 +134,7 @@ func (l *transparencyLog) start(ctx context.Context) (*transparency.Follower, *t
 	if err != nil {
 		return nil, nil, err
 	}
-	heads := projections.SignedTrees{Pool: l.stores.pool}
+	heads := projections.SignedTrees{Pool: l.stores.brief}
 	last, err := heads.Published(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -159,7 +159,7 @@ func (l *transparencyLog) start(ctx context.Context) (*transparency.Follower, *t
 
 // everSigned reports whether a tree of the log was signed, by Postgres and by the bucket, which outlives a Postgres that was lost.
 func (l *transparencyLog) everSigned(ctx context.Context, o transparency.Origin) (bool, error) {
-	head, err := projections.SignedTrees{Pool: l.stores.pool}.Head(ctx, o)
+	head, err := projections.SignedTrees{Pool: l.stores.brief}.Head(ctx, o)
 	if err != nil || head.Size > 0 {
 		return true, err
 	}

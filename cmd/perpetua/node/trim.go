@@ -57,8 +57,8 @@ func (n *Node) trimming() journals.Trimming {
 		trimmer = s.client.Trimmer()
 	}
 	return journals.Trimming{Client: s.client, Trimmer: trimmer, Rows: s.pool, Snapshots: s.snapshots.store, Known: s.known(n.Config),
-		Heads:   []archive.Heads{projections.ArchiveHeads{Pool: s.pool}, n.Settings.ArchiveHeads()},
-		Keepers: []base.Keeper{projections.Bases{Pool: s.pool}, n.folderBases()}, TLogHost: n.Settings.TLog.Host, Witnesses: n.policy,
+		Heads:   []archive.Heads{projections.ArchiveHeads{Pool: s.brief}, n.Settings.ArchiveHeads()},
+		Keepers: []base.Keeper{projections.Bases{Pool: s.brief}, n.folderBases()}, TLogHost: n.Settings.TLog.Host, Witnesses: n.policy,
 		Archive: func(name string) archive.Config { return n.Settings.ArchiveConfig(s.archive, n.Box, name, 0) }}
 }
 

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/projections"
@@ -57,7 +55,7 @@ func Reader(ctx context.Context, args []string, std settings.IO) error {
 			return err
 		}
 	}
-	db, err := pgx.Connect(ctx, admin)
+	db, err := projections.Connect(ctx, admin)
 	if err != nil {
 		return fmt.Errorf("connecting to the database: %w", err)
 	}
