@@ -15,6 +15,9 @@ INFO := github.com/perpetua-exchange/perpetua/cmd/perpetua/version
 # needs takes a seventh of the time of compiling and linking: `go build ./cmd/perpetua` has it.
 FLAGS := -trimpath -gcflags=all=-dwarf=false
 export GOFLAGS := $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS))
+# As in the image. Only the race detector needs C.
+export CGO_ENABLED := 0
+race-packages race-shared conformance-front: export CGO_ENABLED := 1
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
