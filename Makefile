@@ -15,6 +15,9 @@ INFO := github.com/perpetua-exchange/perpetua/cmd/perpetua/version
 # needs takes a seventh of the time of compiling and linking: `go build ./cmd/perpetua` has it.
 FLAGS := -trimpath -gcflags=all=-dwarf=false
 export GOFLAGS := $(FLAGS) $(filter-out $(FLAGS),$(GOFLAGS))
+# As in the image. Only the race detector needs C.
+export CGO_ENABLED := 0
+race-packages race-shared conformance-front: export CGO_ENABLED := 1
 # Arguments for `make run`, for example: make run ARGS="--data /tmp/venue --listen 127.0.0.1:9090"
 ARGS     ?=
 
@@ -54,6 +57,8 @@ AT_ONCE := -p 4
 COLLECTOR := GOGC=400 GOMEMLIMIT=2GiB
 # The race detector needs several times the memory of the heap.
 RACE_COLLECTOR := GOGC=400 GOMEMLIMIT=1GiB
+# Few packages need so much memory to be compiled that the collector must run.
+COMPILER := -toolexec 'env GOGC=off GOMEMLIMIT=1GiB'
 # Ends tests that hang. On a busy machine a package has taken seven minutes, without the race detector.
 LIMIT   := -timeout 30m
 TESTED  = $(shell $(GO) list $(PACKAGES))
@@ -62,7 +67,7 @@ inorder = $(shell printf '%s\n' $(1) | grep -E '$(FIRST)') $(shell printf '%s\n'
 # The linter runs vet.
 .PHONY: test
 test: ## all tests; `make race` runs them with the race detector
-	$(COLLECTOR) $(GO) test -vet=off $(AT_ONCE) $(LIMIT) $(call inorder,$(TESTED))
+	$(COLLECTOR) $(GO) test -vet=off $(COMPILER) $(AT_ONCE) $(LIMIT) $(call inorder,$(TESTED))
 
 .PHONY: race
 race: ## the tests of all packages that run goroutines, with the race detector; needs a C compiler
@@ -70,7 +75,7 @@ race: ## the tests of all packages that run goroutines, with the race detector; 
 
 .PHONY: race-packages
 race-packages:
-	$(RACE_COLLECTOR) $(GO) test -vet=off -race -p 3 $(LIMIT) -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
+	$(RACE_COLLECTOR) $(GO) test -vet=off -race $(COMPILER) -p 3 $(LIMIT) -skip '$(REPEATED)|$(SEQUENTIAL)' $(call inorder,$(shell printf '%s\n' $(TESTED) | grep -vE '$(PURE)|$(E2E)'))
 
 .PHONY: race-shared
 race-shared:
@@ -84,7 +89,7 @@ BROKER := ./cmd/perpetua/e2e ./cmd/perpetua/node ./cmd/perpetua/tools ./streams/
 
 .PHONY: test-kafka
 test-kafka: ## journal, end-to-end and kill tests on a real Apache Kafka 4 (KAFKA_BROKERS, Docker or Java)
-	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 $(LIMIT) -skip '$(SAME)' $(BROKER)
+	$(COLLECTOR) $(GO) run ./streams/broker/kafkatest/run -- $(GO) test -vet=off -count=1 $(COMPILER) $(LIMIT) -skip '$(SAME)' $(BROKER)
 
 .PHONY: conformance
 conformance: ## test a running venue against every sentence of the two specifications, and print a report

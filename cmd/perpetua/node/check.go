@@ -13,7 +13,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/domain/webhook"
 	"github.com/perpetua-exchange/perpetua/handlers/webhooks"
-	"github.com/perpetua-exchange/perpetua/streams/trace"
+	"github.com/perpetua-exchange/perpetua/streams/trace/export"
 	"github.com/perpetua-exchange/perpetua/streams/transparency"
 )
 
@@ -165,7 +165,7 @@ func retries(s *settings.Settings) (schedule webhook.Schedule, err error) {
 
 // checkTraceEndpoint validates the URL of the collector of traces.
 func checkTraceEndpoint(s *settings.Settings) error {
-	if err := trace.CheckEndpoint(s.Trace.Endpoint); err != nil {
+	if err := export.CheckEndpoint(s.Trace.Endpoint); err != nil {
 		return settings.Usagef("--trace-endpoint: %v", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/perpetua-exchange/perpetua/streams/trace"
+	"github.com/perpetua-exchange/perpetua/streams/trace/export"
 )
 
 // telemetry holds a node's metrics, tracer and profiles.
@@ -46,7 +47,7 @@ func openTracer(ctx context.Context, c Config, metrics prometheus.Registerer) (*
 	if strings.HasPrefix(s.Source("trace-endpoint"), "OTEL_") {
 		endpoint = "" // the exporter reads the OTEL_ variables, which differ in meaning
 	}
-	return trace.Open(ctx, trace.Config{Endpoint: endpoint, Ratio: ratio, Node: c.ID, Build: build, Logger: c.Logger.With("part", "trace"), Metrics: metrics})
+	return export.Open(ctx, export.Config{Endpoint: endpoint, Ratio: ratio, Node: c.ID, Build: build, Logger: c.Logger.With("part", "trace"), Metrics: metrics})
 }
 
 // close stops the listener and flushes the last spans, if the collector accepts them soon.

@@ -1,4 +1,6 @@
-package trace
+// Package export sends the spans of a process to a collector. It is apart from package trace since only a node needs it, and an
+// OTLP exporter is large.
+package export
 
 import (
 	"context"
@@ -13,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // Config configures the export of a process's spans.
@@ -47,7 +51,7 @@ func parseEndpoint(endpoint string) (*url.URL, error) {
 
 // Open returns a tracer that exports spans to a collector, in batches and in the background. If the collector is slow
 // or does not answer, spans are lost, but requests are never delayed.
-func Open(ctx context.Context, c Config) (*Tracer, error) {
+func Open(ctx context.Context, c Config) (*trace.Tracer, error) {
 	var options []otlptracehttp.Option
 	if c.Endpoint != "" {
 		u, err := parseEndpoint(c.Endpoint)
@@ -74,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Tracer, error) {
 			return nil, fmt.Errorf("trace: %w", err)
 		}
 	}
-	return New(c.Ratio, sdk.WithSpanProcessor(newQueue(logging)), sdk.WithResource(from)), nil
+	return trace.New(c.Ratio, sdk.WithSpanProcessor(newQueue(logging)), sdk.WithResource(from)), nil
 }
 
 // queue passes spans to the SDK's queue. It counts the spans that the SDK would drop silently because its queue is

@@ -1,12 +1,16 @@
-package trace
+package export
 
 import (
 	"context"
 	"log/slog"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/perpetua-exchange/perpetua/domain/scalar"
+	"github.com/perpetua-exchange/perpetua/streams/trace"
 )
 
 // hanging is an exporter that takes spans only when it is let.
@@ -30,10 +34,9 @@ func TestSpansThatAreDroppedAreCounted(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "5")
 	h := &hanging{asked: make(chan struct{}, 1000), proceed: make(chan struct{})}
 	told := newLoggingExporter(h, slog.New(slog.DiscardHandler))
-	tracer := New(1, sdk.WithSpanProcessor(newQueue(told)))
-	r := seeded()
+	tracer := trace.New(1, sdk.WithSpanProcessor(newQueue(told)))
 	request := func() {
-		tracer.StartRequest(t.Context(), Sender{}, newID(r)).End("GET", "/", 200, "")
+		tracer.StartRequest(t.Context(), trace.Sender{}, scalar.ID(uuid.Must(uuid.NewV7()))).End("GET", "/", 200, "")
 	}
 	for range 5 {
 		request()
