@@ -46,10 +46,9 @@ func (l Counted[T]) Numbered(ctx context.Context, db DB, size, offset int) (out 
 	sql := "WITH page AS MATERIALIZED (SELECT * FROM list_page($1, $2, $3, $4)) SELECT " + l.Table.selected() +
 		" FROM (" + strings.Join(parts, " UNION ALL ") + ") " + l.Table.Name +
 		" ORDER BY created_sequence DESC, created_ordinal DESC LIMIT (SELECT n FROM page) OFFSET (SELECT skip FROM page)"
-	list := List[T]{Table: l.Table}
 	var rows []Row[T]
 	asOf, err = Read(ctx, db, l.Table.Journal, onePlan,
-		Statement{sql, w.args, func(r pgx.Rows) error { return list.collect(r, &rows) }},
+		Statement{sql, w.args, func(r pgx.Rows) error { return l.Table.collect(r, &rows) }},
 		Statement{"SELECT COALESCE(sum(n), 0)::bigint FROM list_counts WHERE list = ANY($1) AND width = 2097152", []any{l.Names}, func(r pgx.Rows) (err error) {
 			total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
 			return err

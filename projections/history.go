@@ -73,7 +73,7 @@ func (h *History[T]) Insert(b *Batch, versions []Version[T]) {
 // and Until of the arguments are used. It MUST come before the statement that changes the rows. A key that has no row yet
 // has no version. If all is set, the batch fails if a row is missing.
 func (h *History[T]) Close(b *Batch, replaced []Version[T], all bool) {
-	h.insert(b, replaced, all, func(c *column.Column[Row[Version[T]]]) (sent bool, expression string) {
+	h.insert(b, replaced, all, func(c *column.Definition) (sent bool, expression string) {
 		switch {
 		case c.Name == untilColumn:
 			return true, "n." + c.Quoted()
@@ -87,7 +87,7 @@ func (h *History[T]) Close(b *Batch, replaced []Version[T], all bool) {
 // CloseKnown adds a statement that writes later versions of rows that are in the table before the batch. Columns that
 // keep their first value get that of the row. All rows must exist.
 func (h *History[T]) CloseKnown(b *Batch, versions []Version[T]) {
-	h.insert(b, versions, true, func(c *column.Column[Row[Version[T]]]) (sent bool, expression string) {
+	h.insert(b, versions, true, func(c *column.Definition) (sent bool, expression string) {
 		if c.IsFixed() {
 			return false, "t." + c.Quoted()
 		}
@@ -95,35 +95,39 @@ func (h *History[T]) CloseKnown(b *Batch, versions []Version[T]) {
 	})
 }
 
-// insert adds a statement that inserts versions, joined with the rows of the table. column says for each column whether
+// insert adds a statement that inserts versions, joined with the rows of the table. say says for each column whether
 // its values are sent, and its expression in terms of the row t and the sent row n.
-func (h *History[T]) insert(b *Batch, versions []Version[T], all bool, say func(*column.Column[Row[Version[T]]]) (bool, string)) {
+func (h *History[T]) insert(b *Batch, versions []Version[T], all bool, say func(*column.Definition) (bool, string)) {
 	if len(versions) == 0 {
 		return
 	}
-	var sent []column.Column[Row[Version[T]]]
+	rows := make([]Row[Version[T]], len(versions))
+	for i := range versions {
+		rows[i].Value = versions[i]
+	}
+	expected := -1
+	if all {
+		expected = len(versions)
+	}
+	sql, sent := insertJoined(h.versions.Name, h.of.Name, h.versions.defined(), say)
+	b.Change(expected, sql, values(rows, h.versions.Columns, sent)...)
+}
+
+// insertJoined returns the statement of insert and the columns that it has parameters for, by their index.
+func insertJoined(into, of string, columns []*column.Definition, say func(*column.Definition) (bool, string)) (sql string, sent []int) {
 	var keys, expressions []string
-	for _, c := range h.versions.Columns {
-		send, expression := say(&c)
+	for i, c := range columns {
+		send, expression := say(c)
 		if send {
-			sent = append(sent, c)
+			sent = append(sent, i)
 		}
 		if c.IsKey() {
 			keys = append(keys, "t."+c.Quoted()+" = n."+c.Quoted())
 		}
 		expressions = append(expressions, expression)
 	}
-	rows := make([]Row[Version[T]], len(versions))
-	for i := range versions {
-		rows[i].Value = versions[i]
-	}
-	sql := "INSERT INTO " + h.versions.Name + " (" + list(h.versions.Columns, (*column.Column[Row[Version[T]]]).Quoted) + ") SELECT " +
-		strings.Join(expressions, ", ") + unnest(sent) + " JOIN " + h.of.Name + " t ON " + strings.Join(keys, " AND ")
-	expected := -1
-	if all {
-		expected = len(versions)
-	}
-	b.Change(expected, sql, values(rows, sent)...)
+	return "INSERT INTO " + into + " (" + list(columns, (*column.Definition).Quoted) + ") SELECT " +
+		strings.Join(expressions, ", ") + unnest(columns, sent) + " JOIN " + of + " t ON " + strings.Join(keys, " AND "), sent
 }
 
 // AsOf limits a list to the rows as of a sequence. The list's conditions should find few rows in the table, because the

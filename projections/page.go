@@ -128,9 +128,26 @@ type List[T any] struct {
 	eachBroker bool
 }
 
+// query is a List without its type parameter. Its methods are compiled once, those of List for each table.
+type query struct {
+	table, journal string
+	keys           []string
+	selected       string
+	where          Where
+	order          string
+	limit          int
+	from           string
+	eachBroker     bool
+}
+
+func (l *List[T]) query() query {
+	t := l.Table
+	return query{t.Name, t.Journal, t.Keys, t.selected(), l.Where, l.Order, l.Limit, l.from, l.eachBroker}
+}
+
 // sql returns a query for the list's rows, without an order. A query in place of the table is named like the table.
-func (l *List[T]) sql(where *Where) string {
-	return "SELECT " + l.Table.selected() + " FROM " + l.from + l.Table.Name + where.sql()
+func (q *query) sql() string {
+	return "SELECT " + q.selected + " FROM " + q.from + q.table + q.where.sql()
 }
 
 // brokers selects the brokers that have customers, each with one lookup in the index of customers.
@@ -141,20 +158,30 @@ const brokers = `(WITH RECURSIVE each_broker (each_code) AS (
 	) SELECT each_code FROM each_broker WHERE each_code IS NOT NULL) each_broker`
 
 // nearest returns the clause that selects the first n rows in the order of the keys.
-func (l *List[T]) nearest(where Where, direction string, n int) string {
-	end := " ORDER BY " + strings.Join(l.Table.Keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(n)
-	if !l.eachBroker {
-		return " FROM " + l.Table.Name + where.sql() + end
+func (q *query) nearest(where Where, direction string, n int) string {
+	end := " ORDER BY " + strings.Join(q.keys, direction+", ") + direction + " LIMIT " + strconv.Itoa(n)
+	if !q.eachBroker {
+		return " FROM " + q.table + where.sql() + end
 	}
 	where = where.clone()
 	where.And("broker = each_broker.each_code")
-	return " FROM " + brokers + ", LATERAL (SELECT * FROM " + l.Table.Name + where.sql() + end + ") " + l.Table.Name + end
+	return " FROM " + brokers + ", LATERAL (SELECT * FROM " + q.table + where.sql() + end + ") " + q.table + end
 }
 
 // collect reads the result of a query over the table.
-func (l *List[T]) collect(rows pgx.Rows, out *[]Row[T]) (err error) {
-	*out, err = pgx.CollectRows(rows, l.Table.scan)
+func (t *Table[T]) collect(rows pgx.Rows, out *[]Row[T]) (err error) {
+	*out, err = pgx.CollectRows(rows, t.scan)
 	return err
+}
+
+// into returns a function that reads the values of a query's result. They are never nil.
+func (t *Table[T]) into(out *[]T) func(pgx.Rows) error {
+	return func(r pgx.Rows) error {
+		var rows []Row[T]
+		err := t.collect(r, &rows)
+		*out = Paged[T]{Rows: rows}.Values()
+		return err
+	}
 }
 
 // All returns the rows in the given order, at most Limit, and the sequence that they are as of.
@@ -164,20 +191,17 @@ func (l List[T]) All(ctx context.Context, db DB) (rows []T, asOf int64, err erro
 }
 
 // Statement returns the query of All, for a Read with several statements. It sets *into, never to nil.
-func (l List[T]) Statement(into *[]T) Statement {
-	sql := l.sql(&l.Where)
-	if l.Order != "" {
-		sql += " ORDER BY " + l.Order
+func (l List[T]) Statement(into *[]T) Statement { return l.query().statement(l.Table.into(into)) }
+
+func (q query) statement(collect func(pgx.Rows) error) Statement {
+	sql := q.sql()
+	if q.order != "" {
+		sql += " ORDER BY " + q.order
 	}
-	if l.Limit > 0 {
-		sql += " LIMIT " + strconv.Itoa(l.Limit)
+	if q.limit > 0 {
+		sql += " LIMIT " + strconv.Itoa(q.limit)
 	}
-	return Statement{sql, l.Where.args, func(r pgx.Rows) error {
-		var rows []Row[T]
-		err := l.collect(r, &rows)
-		*into = Paged[T]{Rows: rows}.Values()
-		return err
-	}}
+	return Statement{sql, q.where.args, collect}
 }
 
 // Numbered skips offset rows and returns up to size of the following ones, and the total number of rows.
@@ -188,14 +212,13 @@ func (l List[T]) Numbered(ctx context.Context, db DB, size, offset int) (out []T
 
 // Numbers returns the queries of Numbered, for a Read with several statements. They set *into, never to nil.
 func (l List[T]) Numbers(size, offset int, into *[]T, total *int) []Statement {
-	args := append(l.Where.clone().args, size, offset)
-	sql := fmt.Sprintf("%s ORDER BY %s LIMIT $%d OFFSET $%d", l.sql(&l.Where), l.Order, len(args)-1, len(args))
-	return []Statement{{sql, args, func(r pgx.Rows) error {
-		var rows []Row[T]
-		err := l.collect(r, &rows)
-		*into = Paged[T]{Rows: rows}.Values()
-		return err
-	}}, {"SELECT count(*) FROM " + l.from + l.Table.Name + l.Where.sql(), l.Where.args, func(r pgx.Rows) (err error) {
+	return l.query().numbers(size, offset, l.Table.into(into), total)
+}
+
+func (q query) numbers(size, offset int, collect func(pgx.Rows) error, total *int) []Statement {
+	args := append(q.where.clone().args, size, offset)
+	sql := fmt.Sprintf("%s ORDER BY %s LIMIT $%d OFFSET $%d", q.sql(), q.order, len(args)-1, len(args))
+	return []Statement{{sql, args, collect}, {"SELECT count(*) FROM " + q.from + q.table + q.where.sql(), q.where.args, func(r pgx.Rows) (err error) {
 		*total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
 		return err
 	}}}
@@ -214,45 +237,8 @@ func (l List[T]) One(ctx context.Context, db DB) (v T, found bool, asOf int64, e
 // Page returns one page of the list in the order of the keys. The same snapshot shows whether rows precede and follow
 // it.
 func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
-	backwards := p.backwards()
-	forward, away := ">", "<="
-	if p.Descending {
-		forward, away = "<", ">="
-	}
-	where := l.Where.clone()
-	var beyond []Statement // queries for rows on the other side of a cursor
-	var behind, ahead bool
-	exists := func(operator string, compare standing, into *bool) {
-		w := l.Where.clone()
-		compare(&w, operator)
-		// Select the nearest row in the order of the index. With a query for any row, such as EXISTS, the planner may
-		// choose a sequential scan.
-		order := " ASC"
-		if strings.HasPrefix(operator, "<") {
-			order = " DESC"
-		}
-		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT" + l.nearest(w, order, 1) + ") nearest", w.args, func(rows pgx.Rows) (err error) {
-			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-			return err
-		}})
-	}
-	if p.After != nil {
-		after := l.toKey(*p.After)
-		after(&where, forward)
-		exists(away, after, &behind)
-	}
-	if before := l.end(&p); before != nil {
-		before(&where, opposite(forward))
-		exists(opposite(away), before, &ahead)
-	}
-	direction := " ASC"
-	if p.Descending != backwards {
-		direction = " DESC"
-	}
-	sql := "SELECT " + l.Table.selected() + l.nearest(where, direction, p.Size+1)
 	var rows []Row[T]
-	read := Statement{sql, where.args, func(r pgx.Rows) error { return l.collect(r, &rows) }}
-	asOf, err := Read(ctx, db, l.Table.Journal, append([]Statement{read}, beyond...)...)
+	behind, ahead, asOf, err := l.query().page(ctx, db, &p, func(r pgx.Rows) error { return l.Table.collect(r, &rows) })
 	if err != nil {
 		return Paged[T]{}, err
 	}
@@ -260,40 +246,81 @@ func (l List[T]) Page(ctx context.Context, db DB, p Page) (Paged[T], error) {
 	if more {
 		rows = rows[:p.Size]
 	}
-	if backwards {
+	if p.backwards() {
 		slices.Reverse(rows)
 		return Paged[T]{Rows: rows, HasNext: ahead, HasPrevious: more, AsOf: asOf}, nil
 	}
 	return Paged[T]{Rows: rows, HasNext: more || ahead, HasPrevious: behind, AsOf: asOf}, nil
 }
 
+// page reads the rows of a page, and one more. It reads a page that is selected backwards from its end. behind is true if rows
+// precede After, ahead if rows follow Before.
+func (q query) page(ctx context.Context, db DB, p *Page, collect func(pgx.Rows) error) (behind, ahead bool, asOf int64, err error) {
+	forward, away := ">", "<="
+	if p.Descending {
+		forward, away = "<", ">="
+	}
+	where := q.where.clone()
+	var beyond []Statement // queries for rows on the other side of a cursor
+	exists := func(operator string, compare standing, into *bool) {
+		w := q.where.clone()
+		compare(&w, operator)
+		// Select the nearest row in the order of the index. With a query for any row, such as EXISTS, the planner may
+		// choose a sequential scan.
+		order := " ASC"
+		if strings.HasPrefix(operator, "<") {
+			order = " DESC"
+		}
+		beyond = append(beyond, Statement{"SELECT count(*) > 0 FROM (SELECT" + q.nearest(w, order, 1) + ") nearest", w.args, func(rows pgx.Rows) (err error) {
+			*into, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+			return err
+		}})
+	}
+	if p.After != nil {
+		after := q.toKey(*p.After)
+		after(&where, forward)
+		exists(away, after, &behind)
+	}
+	if before := q.end(p); before != nil {
+		before(&where, opposite(forward))
+		exists(opposite(away), before, &ahead)
+	}
+	direction := " ASC"
+	if p.Descending != p.backwards() {
+		direction = " DESC"
+	}
+	sql := "SELECT " + q.selected + q.nearest(where, direction, p.Size+1)
+	asOf, err = Read(ctx, db, q.journal, append([]Statement{{sql, where.args, collect}}, beyond...)...)
+	return behind, ahead, asOf, err
+}
+
 // standing adds a condition that compares a row with a position by an operator: <, <=, > or >=.
 type standing func(w *Where, operator string)
 
 // end returns the comparison with the end of the page, or nil if the page has none.
-func (l List[T]) end(p *Page) standing {
+func (q *query) end(p *Page) standing {
 	switch {
 	case p.Before != nil:
-		return l.toKey(*p.Before)
+		return q.toKey(*p.Before)
 	case !p.BeforeTime.IsZero():
-		return l.toTime(p.BeforeTime)
+		return q.toTime(p.BeforeTime)
 	}
 	return nil
 }
 
 // toKey compares the row's key with k.
-func (l List[T]) toKey(k Key) standing {
+func (q *query) toKey(k Key) standing {
 	return func(w *Where, operator string) {
-		if len(l.Table.Keys) == 1 {
-			w.And(l.Table.Keys[0]+" "+operator+" ?", k.Sequence)
+		if len(q.keys) == 1 {
+			w.And(q.keys[0]+" "+operator+" ?", k.Sequence)
 			return
 		}
-		w.And("("+strings.Join(l.Table.Keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
+		w.And("("+strings.Join(q.keys, ", ")+") "+operator+" (?, ?)", k.Sequence, k.Ordinal)
 	}
 }
 
 // toTime compares the time of the row's record with t.
-func (l List[T]) toTime(t scalar.Time) standing {
+func (q *query) toTime(t scalar.Time) standing {
 	return func(w *Where, operator string) {
 		bound := t
 		if operator == ">" || operator == "<=" { // the next microsecond is the first time later than t
@@ -303,7 +330,7 @@ func (l List[T]) toTime(t scalar.Time) standing {
 		if strings.HasPrefix(operator, "<") {
 			sequences = Span{To: bound}
 		}
-		sequences.in(w, l.Table.Journal, l.Table.Keys[0])
+		sequences.in(w, q.journal, q.keys[0])
 	}
 }
 

@@ -29,9 +29,8 @@ func (l Placed[T]) Numbered(ctx context.Context, db DB, size, offset int) (out [
 	}
 	w.args = append(w.args, size)
 	sql := "SELECT " + l.Table.selected() + " FROM " + l.Table.Name + w.sql() + order + " LIMIT $" + strconv.Itoa(len(w.args))
-	list := List[T]{Table: l.Table}
 	var rows []Row[T]
-	asOf, err = Read(ctx, db, l.Table.Journal, Statement{sql, w.args, func(r pgx.Rows) error { return list.collect(r, &rows) }},
+	asOf, err = Read(ctx, db, l.Table.Journal, Statement{sql, w.args, func(r pgx.Rows) error { return l.Table.collect(r, &rows) }},
 		Statement{"SELECT " + last, l.Where.args, func(r pgx.Rows) (err error) {
 			total, err = pgx.CollectExactlyOneRow(r, pgx.RowTo[int])
 			return err

@@ -35,7 +35,7 @@ type Adder[T any] struct {
 // Copy returns an Adder that adds new rows of the table to a batch, with COPY.
 func (t *Table[T]) Copy(b *Batch) Adder[T] {
 	return Adder[T]{t, b.rows(t.Name, func() string {
-		return "COPY " + t.Name + " (" + list(t.Columns, (*column.Column[Row[T]]).Quoted) + ") FROM STDIN (FORMAT binary)"
+		return "COPY " + t.Name + " (" + list(t.defined(), (*column.Definition).Quoted) + ") FROM STDIN (FORMAT binary)"
 	})}
 }
 
@@ -53,9 +53,14 @@ func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 	if len(rows) == 0 {
 		return
 	}
-	var sent []column.Column[Row[T]]
+	sql, sent := update(t.Name, t.Index, t.defined(), names)
+	b.Change(len(rows), sql, values(rows, t.Columns, sent)...)
+}
+
+// update returns the statement of Update and the columns that it has parameters for, by their index.
+func update(table, index string, columns []*column.Definition, names []string) (sql string, sent []int) {
 	var set, found []string
-	for _, c := range t.Columns {
+	for i, c := range columns {
 		switch {
 		case c.IsFixed():
 			continue
@@ -66,13 +71,12 @@ func (t *Table[T]) Update(b *Batch, rows []Row[T], names ...string) {
 		default:
 			set = append(set, c.Quoted()+" = "+c.Assigned())
 		}
-		sent = append(sent, c)
+		sent = append(sent, i)
 	}
-	if t.Index != "" {
-		found = append(found, "t."+t.Index)
+	if index != "" {
+		found = append(found, "t."+index)
 	}
-	b.Change(len(rows), "UPDATE "+t.Name+" t SET "+strings.Join(set, ", ")+unnest(sent)+" WHERE "+strings.Join(found, " AND "),
-		values(rows, sent)...)
+	return "UPDATE " + table + " t SET " + strings.Join(set, ", ") + unnest(columns, sent) + " WHERE " + strings.Join(found, " AND "), sent
 }
 
 // Upsert adds a statement to a batch that inserts rows, or updates the changeable columns of the row with the same key.
@@ -81,9 +85,14 @@ func (t *Table[T]) Upsert(b *Batch, rows []Row[T], names ...string) {
 	if len(rows) == 0 {
 		return
 	}
-	var sent []column.Column[Row[T]]
-	var keys, set []string
-	for _, c := range t.Columns {
+	sql, sent := upsert(t.Name, t.defined(), names)
+	b.Queue(sql, values(rows, t.Columns, sent)...)
+}
+
+// upsert returns the statement of Upsert and the columns that it has parameters for, by their index.
+func upsert(table string, columns []*column.Definition, names []string) (sql string, sent []int) {
+	var keys, set, quoted, expressions []string
+	for i, c := range columns {
 		if c.IsKey() {
 			keys = append(keys, c.Quoted())
 		} else if len(names) > 0 && !slices.Contains(names, c.Name) {
@@ -91,39 +100,48 @@ func (t *Table[T]) Upsert(b *Batch, rows []Row[T], names ...string) {
 		} else if !c.IsFixed() {
 			set = append(set, c.Quoted()+" = "+c.Merge())
 		}
-		sent = append(sent, c)
+		sent, quoted, expressions = append(sent, i), append(quoted, c.Quoted()), append(expressions, c.Value())
 	}
-	b.Queue("INSERT INTO "+t.Name+" AS t ("+list(sent, (*column.Column[Row[T]]).Quoted)+") SELECT "+
-		list(sent, (*column.Column[Row[T]]).Value)+unnest(sent)+
-		" ON CONFLICT ("+strings.Join(keys, ", ")+") DO UPDATE SET "+strings.Join(set, ", "), values(rows, sent)...)
+	return "INSERT INTO " + table + " AS t (" + strings.Join(quoted, ", ") + ") SELECT " + strings.Join(expressions, ", ") + unnest(columns, sent) +
+		" ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(set, ", "), sent
 }
 
-// unnest returns the clause that makes rows n from the columns' parameters.
-func unnest[T any](columns []column.Column[T]) string {
-	parameters := make([]string, len(columns))
-	for i := range columns {
-		parameters[i] = "$" + strconv.Itoa(i+1) + "::" + columns[i].Element()
+// unnest returns the clause that makes rows n from the parameters of the columns that are sent.
+func unnest(columns []*column.Definition, sent []int) string {
+	parameters, names := make([]string, len(sent)), make([]string, len(sent))
+	for n, i := range sent {
+		parameters[n], names[n] = "$"+strconv.Itoa(n+1)+"::"+columns[i].Element(), columns[i].Quoted()
 	}
-	return " FROM unnest(" + strings.Join(parameters, ", ") + ") AS n (" + list(columns, (*column.Column[T]).Quoted) + ")"
+	return " FROM unnest(" + strings.Join(parameters, ", ") + ") AS n (" + strings.Join(names, ", ") + ")"
 }
 
-func values[T any](rows []T, columns []column.Column[T]) []any {
-	args := make([]any, len(columns))
-	for i := range columns {
-		args[i] = columns[i].Values(rows)
+// values returns the parameters for the columns that are sent.
+func values[T any](rows []T, columns []column.Column[T], sent []int) []any {
+	args := make([]any, len(sent))
+	for n, i := range sent {
+		args[n] = columns[i].Values(rows)
 	}
 	return args
 }
 
 // list joins the non-empty results of say for all columns.
-func list[T any](columns []column.Column[T], say func(*column.Column[T]) string) string {
+func list(columns []*column.Definition, say func(*column.Definition) string) string {
 	names := make([]string, 0, len(columns))
-	for i := range columns {
-		if s := say(&columns[i]); s != "" {
+	for _, c := range columns {
+		if s := say(c); s != "" {
 			names = append(names, s)
 		}
 	}
 	return strings.Join(names, ", ")
+}
+
+// defined returns the definitions of the columns.
+func (t *Table[T]) defined() []*column.Definition {
+	all := make([]*column.Definition, len(t.Columns))
+	for i := range t.Columns {
+		all[i] = &t.Columns[i].Definition
+	}
+	return all
 }
 
 // All returns all rows of the table, ordered by Keys if the table has any, and the sequence that they are as of.
@@ -148,7 +166,7 @@ func (t *Table[T]) Each(ctx context.Context, db DB, do func(row *T)) (asOf int64
 }
 
 // selected returns the select list of a query, which scan reads.
-func (t *Table[T]) selected() string { return list(t.Columns, (*column.Column[Row[T]]).Selected) }
+func (t *Table[T]) selected() string { return list(t.defined(), (*column.Definition).Selected) }
 
 func (t *Table[T]) scan(row pgx.CollectableRow) (r Row[T], err error) {
 	into := make([]any, 0, len(t.Columns))

@@ -22,16 +22,25 @@ import (
 
 // Column is a column of a table with rows of type T.
 type Column[T any] struct {
+	Definition
+	at    func(row *T) any  // a pointer to the value in the row
+	there func(row *T) bool // false if the column is NULL; nil for all other columns
+}
+
+// Definition is the part of a Column that does not depend on the type of the rows.
+type Definition struct {
 	Name string
 
 	role     role
-	once     bool                   // an existing value is kept
-	merge    string                 // the expression for an existing row, if not the new value
-	element  string                 // element type of the array parameter
-	from, as string                 // expressions: from an element to the value, and for selecting the value
-	encode   func(to *Rows, row *T) // for COPY
-	values   func(rows []T) any     // the array parameter
-	into     func(row *T) any       // the Scan target; nil for a column that is not read
+	once     bool   // an existing value is kept
+	merge    string // the expression for an existing row, if not the new value
+	element  string // element type of the array parameter
+	from, as string // expressions: from an element to the value, and for selecting the value
+
+	// The functions take a value as Column.at returns it, or nil for NULL.
+	encode func(to *Rows, value any)              // for COPY
+	values func(n int, value func(i int) any) any // the array parameter with n values
+	into   func(value any) any                    // the Scan target; nil for a column that is not read
 }
 
 // role says how a column behaves when its row is updated.
@@ -61,91 +70,105 @@ func (c Column[T]) Renamed(name string) Column[T] { c.Name = name; return c }
 
 // Within returns the column for a table with rows V. Each V contains a row T, which inner locates.
 func Within[V, T any](c Column[T], inner func(*V) *T) Column[V] {
-	w := Column[V]{Name: c.Name, role: c.role, once: c.once, merge: c.merge, element: c.element, from: c.from, as: c.as}
-	if encode := c.encode; encode != nil {
-		w.encode = func(to *Rows, row *V) { encode(to, inner(row)) }
-	}
-	w.values = func(rows []V) any {
-		within := make([]T, len(rows))
-		for i := range rows {
-			within[i] = *inner(&rows[i])
-		}
-		return c.values(within)
-	}
-	if into := c.into; into != nil {
-		w.into = func(row *V) any { return into(inner(row)) }
+	w := Column[V]{Definition: c.Definition, at: func(row *V) any { return c.at(inner(row)) }}
+	if c.there != nil {
+		w.there = func(row *V) bool { return c.there(inner(row)) }
 	}
 	return w
 }
 
 // IsOnce reports whether the column keeps its first value that is not NULL.
-func (c *Column[T]) IsOnce() bool { return c.once }
+func (d *Definition) IsOnce() bool { return d.once }
 
 // IsKey reports whether the column is part of the key.
-func (c *Column[T]) IsKey() bool { return c.role == identifies }
+func (d *Definition) IsKey() bool { return d.role == identifies }
 
 // IsFixed reports whether the column is immutable without being part of the key.
-func (c *Column[T]) IsFixed() bool { return c.role == fixedOnce }
+func (d *Definition) IsFixed() bool { return d.role == fixedOnce }
 
 // Quoted returns the quoted name for SQL.
-func (c *Column[T]) Quoted() string { return `"` + c.Name + `"` }
+func (d *Definition) Quoted() string { return `"` + d.Name + `"` }
 
 // Element returns the type of the column's array parameter.
-func (c *Column[T]) Element() string { return c.element + "[]" }
+func (d *Definition) Element() string { return d.element + "[]" }
 
 // Value returns the expression for the column's value in the unnested row n.
-func (c *Column[T]) Value() string { return strings.ReplaceAll(c.from, "?", "n."+c.Quoted()) }
+func (d *Definition) Value() string { return strings.ReplaceAll(d.from, "?", "n."+d.Quoted()) }
 
 // Assigned returns the expression that updates the column of an existing row t from the unnested row n.
-func (c *Column[T]) Assigned() string {
-	if c.once {
-		return "COALESCE(t." + c.Quoted() + ", " + c.Value() + ")"
+func (d *Definition) Assigned() string {
+	if d.once {
+		return "COALESCE(t." + d.Quoted() + ", " + d.Value() + ")"
 	}
-	return c.Value()
+	return d.Value()
 }
 
 // Merge returns the expression for the column of an existing row in an upsert.
-func (c *Column[T]) Merge() string {
-	if c.merge != "" {
-		return c.merge
+func (d *Definition) Merge() string {
+	if d.merge != "" {
+		return d.merge
 	}
-	return "excluded." + c.Quoted()
+	return "excluded." + d.Quoted()
 }
 
 // IsRead reports whether queries read the column.
-func (c *Column[T]) IsRead() bool { return c.into != nil }
+func (d *Definition) IsRead() bool { return d.into != nil }
 
 // Selected returns the select expression for Into, or "" if queries do not read the column.
-func (c *Column[T]) Selected() string {
-	if !c.IsRead() {
+func (d *Definition) Selected() string {
+	if !d.IsRead() {
 		return ""
 	}
-	return strings.ReplaceAll(c.as, "?", c.Quoted())
+	return strings.ReplaceAll(d.as, "?", d.Quoted())
 }
 
 // Into returns the Scan target for the column in a row.
-func (c *Column[T]) Into(row *T) any { return c.into(row) }
+func (c *Column[T]) Into(row *T) any { return c.into(c.at(row)) }
 
 // Encode appends the column's value of a row to a COPY.
-func (c *Column[T]) Encode(to *Rows, row *T) { c.encode(to, row) }
+func (c *Column[T]) Encode(to *Rows, row *T) { c.encode(to, c.value(row)) }
 
 // Values returns the array parameter with the column's values of the rows.
-func (c *Column[T]) Values(rows []T) any { return c.values(rows) }
+func (c *Column[T]) Values(rows []T) any {
+	return c.values(len(rows), func(i int) any { return c.value(&rows[i]) })
+}
+
+func (c *Column[T]) value(row *T) any {
+	if c.there != nil && !c.there(row) {
+		return nil
+	}
+	return c.at(row)
+}
 
 // define makes a column from accessors: field locates the value in a row, encode writes it for COPY, as converts it for
 // the array parameter, and into returns the Scan target.
 func define[T, V, E any](name, element string, field func(*T) *V, encode func(*Rows, V), as func(V) E, into func(*V) any) Column[T] {
-	return Column[T]{
+	return Column[T]{Definition: definition(name, element, encode, as, into), at: func(row *T) any { return field(row) }}
+}
+
+// definition returns the Definition of a column. It is not inlined, because then its functions would be compiled for each table.
+//
+//go:noinline
+func definition[V, E any](name, element string, encode func(*Rows, V), as func(V) E, into func(*V) any) Definition {
+	return Definition{
 		Name: name, element: element, from: "?", as: "?",
-		encode: func(to *Rows, row *T) { encode(to, *field(row)) },
-		values: func(rows []T) any {
-			values := make([]E, len(rows))
-			for i := range rows {
-				values[i] = as(*field(&rows[i]))
+		encode: func(to *Rows, value any) {
+			if value == nil {
+				to.Null()
+				return
+			}
+			encode(to, *value.(*V))
+		},
+		values: func(n int, value func(i int) any) any {
+			values := make([]E, n)
+			for i := range values {
+				if v := value(i); v != nil {
+					values[i] = as(*v.(*V))
+				}
 			}
 			return values
 		},
-		into: func(row *T) any { return into(field(row)) },
+		into: func(value any) any { return into(value.(*V)) },
 	}
 }
 
@@ -297,24 +320,9 @@ func Money[T any](name string, field func(*T) *fixed.Money) Column[T] {
 
 // MoneyWhere is a column of type numeric. It is NULL in rows for which there returns false.
 func MoneyWhere[T any](name string, there func(*T) bool, field func(*T) *fixed.Money) Column[T] {
-	c := Money(name, field)
-	encode := c.encode
-	c.encode = func(to *Rows, row *T) {
-		if !there(row) {
-			to.Null()
-			return
-		}
-		encode(to, row)
-	}
-	c.values = func(rows []T) any {
-		values := make([]pgtype.Text, len(rows))
-		for i := range rows {
-			if there(&rows[i]) {
-				values[i] = pgtype.Text{String: field(&rows[i]).String(), Valid: true}
-			}
-		}
-		return values
-	}
+	c := numeric(define(name, "text", field, (*Rows).Money,
+		func(m fixed.Money) pgtype.Text { return pgtype.Text{String: m.String(), Valid: true} }, IntoMoney))
+	c.there = there
 	return c
 }
 
