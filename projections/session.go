@@ -46,8 +46,11 @@ func CheckSession(ctx context.Context, pool *pgxpool.Pool) error {
 func sharedSession(ctx context.Context, first, second *pgx.Conn) (shared bool, err error) {
 	// The order matters: the transaction of the second connection takes the session that the first one has just used, if the
 	// pooler considers it free. The first one then gets another.
-	var before, other, after string
-	before, err = oneValue(ctx, first, "SELECT "+sessionName+" FROM pg_try_advisory_lock("+probeLock+")")
+	var before, locked, other, after string
+	at, err := oneRow(ctx, first, "SELECT "+sessionName+", pg_try_advisory_lock("+probeLock+")")
+	if len(at) == 2 {
+		before, locked = at[0], at[1] // another node may hold the lock
+	}
 	if err == nil {
 		_, err = oneValue(ctx, second, "BEGIN")
 	}
@@ -65,7 +68,7 @@ func sharedSession(ctx context.Context, first, second *pgx.Conn) (shared bool, e
 	if before == other {
 		holder = second
 	}
-	if before == other || before == after {
+	if locked == "t" && (before == other || before == after) {
 		_, err = oneValue(ctx, holder, "SELECT pg_advisory_unlock("+probeLock+")")
 	}
 	if err == nil {
@@ -81,17 +84,26 @@ const (
 	probeLock = "hashtextextended('perpetua session', 0)"
 )
 
-// oneValue returns the value that a query selects, or "" for a command. It uses the simple protocol with any encoding and any form
-// of strings: the connection may have another session at the next statement, so it prepares none.
+// oneValue returns the value that a query selects, or "" for a command.
 func oneValue(ctx context.Context, conn *pgx.Conn, sql string) (string, error) {
-	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
-	if err != nil {
+	row, err := oneRow(ctx, conn, sql)
+	if err != nil || len(row) == 0 {
 		return "", err
 	}
-	if len(results) == 0 || len(results[0].Rows) == 0 {
-		return "", nil
+	return row[0], nil
+}
+
+// oneRow returns the row that a query selects, or nil for a command. It uses the simple protocol with any encoding and any form
+// of strings: the connection may have another session at the next statement, so it prepares none.
+func oneRow(ctx context.Context, conn *pgx.Conn, sql string) (row []string, err error) {
+	results, err := conn.PgConn().Exec(ctx, sql).ReadAll()
+	if err != nil || len(results) == 0 || len(results[0].Rows) == 0 {
+		return nil, err
 	}
-	return string(results[0].Rows[0][0]), nil
+	for _, value := range results[0].Rows[0] {
+		row = append(row, string(value))
+	}
+	return row, nil
 }
 
 // inSchema returns a function that fails if the current schema of a new connection is not the given one. A pooler may drop the

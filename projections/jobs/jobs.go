@@ -64,7 +64,9 @@ type client = river.Client[pgx.Tx]
 // Migrate creates River's tables or brings them up to date. Any number of nodes may call it at the same time.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	// River uses one transaction for each version, so another transaction holds the lock. The pool may have no second connection.
-	own, err := pgxpool.NewWithConfig(ctx, pool.Config())
+	c := pool.Config() // Config returns a copy
+	c.MinConns, c.MinIdleConns = 0, 0
+	own, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return fmt.Errorf("jobs: opening the database pool: %w", err)
 	}

@@ -46,7 +46,7 @@ type Config struct {
 	// the witnesses, and the rows then hold copies of the bases.
 	Known       []journal.Known
 	DatabaseURL func() string
-	// Pool is a pool on DatabaseURL, which the node closes. nil: the node opens one.
+	// Pool is a pool on DatabaseURL, which the node closes, and its caller too if Open fails. nil: the node opens one.
 	Pool    *pgxpool.Pool
 	Checked bool // projections.CheckSession has just accepted the sessions of DatabaseURL
 	Box     *seal.Box

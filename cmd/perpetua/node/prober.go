@@ -37,7 +37,7 @@ type prober struct {
 // says that the sessions were checked.
 func newProber(ctx context.Context, of *pgxpool.Pool, checked bool) (*prober, error) {
 	c := of.Config() // Config returns a copy
-	c.MaxConns, c.MinConns = 1, 0
+	c.MaxConns, c.MinConns, c.MinIdleConns = 1, 0, 0
 	pool, err := pgxpool.NewWithConfig(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("the connection that probes Postgres: %w", err)
