@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,16 @@ func Connect(ctx context.Context, url string) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("projections: the database URL: %w", err)
 	}
 	return pgx.ConnectConfig(ctx, c.ConnConfig)
+}
+
+// PlainURL returns the URL of a database without the settings of a pool. psql and other programs refuse a URL with them.
+func PlainURL(address string) string {
+	before, parameters, _ := strings.Cut(address, "?")
+	kept := slices.DeleteFunc(strings.Split(parameters, "&"), func(p string) bool { return p == "" || strings.HasPrefix(p, "pool_") })
+	if len(kept) == 0 {
+		return before
+	}
+	return before + "?" + strings.Join(kept, "&")
 }
 
 // PostgresTime returns the time of Postgres's clock.

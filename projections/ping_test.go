@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/projections/projectiontest"
 )
@@ -15,12 +17,13 @@ func TestSettingsOfAPoolInTheURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := u.Query()
-	q.Set("pool_max_conns", "3")
-	u.RawQuery = q.Encode()
+	u.RawQuery += "&pool_max_conns=3&application_name=x%20y"
 	pool := projectiontest.Open(t, u.String())
 	if err := projections.Ping(t.Context(), pool); err != nil || pool.Config().MaxConns != 3 {
 		t.Errorf("a pool of %d: %v", pool.Config().MaxConns, err)
+	}
+	if c, err := pgx.ParseConfig(projections.PlainURL(u.String())); err != nil || c.RuntimeParams["pool_max_conns"] != "" || c.RuntimeParams["application_name"] != "x y" {
+		t.Errorf("the plain URL has the parameters %v: %v", c.RuntimeParams, err)
 	}
 	conn, err := projections.Connect(t.Context(), u.String())
 	if err != nil {

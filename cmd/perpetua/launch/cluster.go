@@ -20,6 +20,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/local"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/docker"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/seal"
 )
 
@@ -303,7 +304,7 @@ func (t *together) bootstrap(ctx context.Context, folder *local.Folder) ([]local
 }
 
 func (t *together) describe(services *local.Services, users []local.User) clusterFile {
-	r := clusterFile{RunFile: local.RunFile{PID: os.Getpid(), Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Users: users}, Nodes: t.files}
+	r := clusterFile{RunFile: local.RunFile{PID: os.Getpid(), Kafka: services.Brokers, DatabaseURL: projections.PlainURL(services.DatabaseURL()), Users: users}, Nodes: t.files}
 	for _, n := range t.files {
 		if strings.HasPrefix(n.Name, "api") && r.REST == "" {
 			r.REST = n.REST

@@ -236,7 +236,7 @@ func (f *follow) announce(ctx context.Context, n *node.Node, file *runJSON, serv
 	n.Announce()
 	r, err := file.write(func() local.RunFile {
 		return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
-			Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Follows: f.follows(), Users: []local.User{}}
+			Kafka: services.Brokers, DatabaseURL: projections.PlainURL(services.DatabaseURL()), Debug: n.DebugURL(), Follows: f.follows(), Users: []local.User{}}
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/node"
 	"github.com/perpetua-exchange/perpetua/cmd/perpetua/settings"
 	"github.com/perpetua-exchange/perpetua/handlers/web/operation"
+	"github.com/perpetua-exchange/perpetua/projections"
 	"github.com/perpetua-exchange/perpetua/streams/journal"
 )
 
@@ -196,7 +197,7 @@ func (p *program) welcome() {
 // describe returns the content of run.json.
 func (p *program) describe(n *node.Node, services *local.Services, users []local.User) local.RunFile {
 	return local.RunFile{PID: os.Getpid(), REST: n.ClientURL(), WebSocket: "ws" + strings.TrimPrefix(n.ClientURL(), "http") + "/v1/ws",
-		Kafka: services.Brokers, DatabaseURL: services.DatabaseURL(), Debug: n.DebugURL(), Users: users}
+		Kafka: services.Brokers, DatabaseURL: projections.PlainURL(services.DatabaseURL()), Debug: n.DebugURL(), Users: users}
 }
 
 // emptyIdentity reports whether the identity journal is empty. Only then can no master key be missing.

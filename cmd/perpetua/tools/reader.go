@@ -67,7 +67,7 @@ func Reader(ctx context.Context, args []string, std settings.IO) error {
 	if err := projections.AddReader(ctx, db, name, password, timeout); err != nil {
 		return err
 	}
-	u, err := url.Parse(address)
+	u, err := url.Parse(projections.PlainURL(address))
 	if err != nil {
 		return fmt.Errorf("the database URL: %w", err)
 	}
