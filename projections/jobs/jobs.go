@@ -71,15 +71,18 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("jobs: opening the database pool: %w", err)
 	}
 	defer own.Close()
+	m, err := rivermigrate.New(riverpgxv5.New(own), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return fmt.Errorf("jobs: %w", err)
+	}
+	// The transaction below would keep a lock on the table of versions, which River may change.
+	if done, err := migrated(ctx, pool, m); err != nil {
+		return fmt.Errorf("jobs: looking at the tables: %w", err)
+	} else if done {
+		return nil
+	}
 	err = pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 		if _, err := lock.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(migrating)); err != nil {
-			return err
-		}
-		m, err := rivermigrate.New(riverpgxv5.New(own), &rivermigrate.Config{Schema: Schema, Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return err
-		}
-		if done, err := migrated(ctx, lock, m); err != nil || done {
 			return err
 		}
 		if _, err := own.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+Schema); err != nil {
@@ -101,9 +104,13 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
-// migrated reports whether River's tables are up to date. River's own check takes longer than all other statements of a start.
-func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) (done bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid JOIN pg_attribute a ON a.attrelid = c.oid
+// migrated reports whether River's tables are up to date. It first waits for the lock of a node that makes them, because the tables
+// do not survive a crash of Postgres before. River's own check takes longer than all other statements of a start.
+func migrated(ctx context.Context, pool *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) (done bool, err error) {
+	if _, err := pool.Exec(ctx, "SELECT pg_advisory_xact_lock_shared($1)", int64(migrating)); err != nil {
+		return false, err
+	}
+	err = pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE n.nspname = $1 AND c.relname = 'river_migration' AND a.attname = 'line')`, Schema).Scan(&done)
 	if err != nil || !done {
 		return false, err
@@ -112,7 +119,7 @@ func migrated(ctx context.Context, tx pgx.Tx, m *rivermigrate.Migrator[pgx.Tx]) 
 	for _, v := range m.AllVersions() {
 		versions = append(versions, int64(v.Version))
 	}
-	err = tx.QueryRow(ctx, "SELECT NOT EXISTS (SELECT unnest($1::bigint[]) EXCEPT SELECT version FROM "+Schema+".river_migration WHERE line = 'main')",
+	err = pool.QueryRow(ctx, "SELECT NOT EXISTS (SELECT unnest($1::bigint[]) EXCEPT SELECT version FROM "+Schema+".river_migration WHERE line = 'main')",
 		versions).Scan(&done)
 	return done, err
 }
